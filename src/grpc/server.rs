@@ -47,11 +47,11 @@ pub async fn serve(
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
-    let host = ServerHost(access.clone());
+    let host = Arc::new(ServerHost(access.clone()));
     tokio::select! {
         () = transport::serve(listeners.into(), router, options, stop) => {}
         never = usage.run() => match never {},
-        never = directory.run_bulk_changes(&host) => match never {},
+        never = directory.run_bulk_changes(host) => match never {},
     }
     usage.finish().await;
     Ok(())

@@ -20,6 +20,7 @@ async fn ended(browser: &mut Browser, path: &str) -> Answer {
             return page;
         }
         page.assert_has(&["Refresh", "data-hx-trigger=\"every 2s\"", &format!("{path}/stop")]);
+        assert!(!page.text.contains("and undo"), "it cannot be undone while it runs");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

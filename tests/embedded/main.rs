@@ -8,6 +8,7 @@
 )]
 
 mod batches;
+mod bulk;
 mod calls;
 mod clocks;
 mod coalesce;

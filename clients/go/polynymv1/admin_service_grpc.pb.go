@@ -84,7 +84,8 @@ type AdminServiceClient interface {
 	FindDuplicates(ctx context.Context, in *FindDuplicatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FindDuplicatesResponse], error)
 	// Undoes an operation of many changes, such as an import or a bulk change: users that it changed become what they were
 	// before, and users that it created are deleted, unless somebody changed them since. All users of the tenant are
-	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history.
+	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
+	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
 	UndoOperation(ctx context.Context, in *UndoOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[UndoOperationResponse], error)
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are a file that opens as a
 	// store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
@@ -343,7 +344,8 @@ type AdminServiceServer interface {
 	FindDuplicates(*FindDuplicatesRequest, grpc.ServerStreamingServer[FindDuplicatesResponse]) error
 	// Undoes an operation of many changes, such as an import or a bulk change: users that it changed become what they were
 	// before, and users that it created are deleted, unless somebody changed them since. All users of the tenant are
-	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history.
+	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
+	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
 	UndoOperation(*UndoOperationRequest, grpc.ServerStreamingServer[UndoOperationResponse]) error
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are a file that opens as a
 	// store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.

@@ -2103,7 +2103,10 @@ type BulkChange struct {
 	// When it ended. Absent while it is running.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
 	// Why it stopped or failed: the name of the caller who stopped it, or an error. Empty otherwise.
-	EndReason     string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
+	EndReason string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
+	// The reason of the error, such as `STORE_UNAVAILABLE`, for which its next users are being retried. Empty unless they
+	// are.
+	WaitReason    string `protobuf:"bytes,15,opt,name=wait_reason,json=waitReason,proto3" json:"wait_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2232,6 +2235,13 @@ func (x *BulkChange) GetEndTime() *timestamppb.Timestamp {
 func (x *BulkChange) GetEndReason() string {
 	if x != nil {
 		return x.EndReason
+	}
+	return ""
+}
+
+func (x *BulkChange) GetWaitReason() string {
+	if x != nil {
+		return x.WaitReason
 	}
 	return ""
 }
@@ -3448,7 +3458,7 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\bSetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
 	"\x05value\x18\x02 \x01(\v2\x1a.polynym.v1.AttributeValueR\x05value:\x028\x01B\b\n" +
-	"\x06action\"\xfe\x06\n" +
+	"\x06action\"\x9f\a\n" +
 	"\n" +
 	"BulkChange\x12\x17\n" +
 	"\abulk_id\x18\x01 \x01(\tR\x06bulkId\x12\x16\n" +
@@ -3468,7 +3478,9 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"updateTime\x125\n" +
 	"\bend_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\aendTime\x12\x1d\n" +
 	"\n" +
-	"end_reason\x18\x0e \x01(\tR\tendReason\x1a<\n" +
+	"end_reason\x18\x0e \x01(\tR\tendReason\x12\x1f\n" +
+	"\vwait_reason\x18\x0f \x01(\tR\n" +
+	"waitReason\x1a<\n" +
 	"\fFailureCount\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x03R\x05users\x1a:\n" +

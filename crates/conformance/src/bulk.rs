@@ -1,20 +1,17 @@
 //! Bulk changes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::join_all;
-use locality_uuid::{Generator, LocalityId, Mode};
+use locality_uuid::LocalityId;
 use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_RUNNING};
 use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
-use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE};
+use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE, RunStep};
 use polynym_directory::search::Filter;
-use polynym_directory::service::bulk::calls::StartBulkChange;
-use polynym_directory::service::bulk::run::BulkHost;
 use polynym_directory::{
-    ConflictPolicy, Directory, Error, EventKind, Limits, Mutation, MutationKind, MutationReport,
-    NewUser, PolicyUpdate, State, Tenant, TenantChange, Timestamp, UserChange, Value,
+    Error, EventKind, Mutation, MutationKind, MutationReport, PolicyUpdate, Tenant, TenantChange,
+    Timestamp, UserChange,
 };
 use polynym_identifier::Rules;
 
@@ -22,20 +19,9 @@ use super::fixture::assertions::{ensure, equal};
 use super::fixture::factory::Failure;
 use super::fixture::{Fixture, request};
 
+pub mod runs;
+
 const ID: &str = "bulk-1";
-
-/// A host whose callers have all rights, except for one.
-struct Host;
-
-impl BulkHost for Host {
-    fn may_change_users(&self, caller: &str, _: &Tenant) -> bool {
-        caller != "gone"
-    }
-
-    fn error_reason(&self, _: &Error) -> &'static str {
-        "SOME_REASON"
-    }
-}
 
 /// Creates the tenant. Returns the time.
 async fn create_tenant(f: &Fixture) -> Result<Timestamp, Failure> {
@@ -47,25 +33,8 @@ async fn create_tenant(f: &Fixture) -> Result<Timestamp, Failure> {
 }
 
 fn new_change(f: &Fixture, id: &str) -> BulkChange {
-    let now = f.now();
-    BulkChange {
-        tenant: Tenant::DEFAULT,
-        id: id.to_owned(),
-        filter: String::new(),
-        action: BulkAction::Disable,
-        dry_run: false,
-        state: BulkState::Running,
-        caller: "web".to_owned(),
-        reason: String::new(),
-        counts: BulkCounts::default(),
-        failures: Vec::new(),
-        create_time: now,
-        update_time: now,
-        end_time: None,
-        end_reason: String::new(),
-        batch: BulkBatch::default(),
-        lease: None,
-    }
+    let new = BulkChange::new(Tenant::DEFAULT, id, BulkAction::Disable, f.now());
+    BulkChange { caller: "web".to_owned(), ..new }
 }
 
 /// Takes a step. Returns the bulk change, unless the step has no effect.
@@ -75,6 +44,15 @@ async fn step(f: &Fixture, id: &str, step: BulkStep) -> Result<Option<BulkChange
         MutationReport::BulkChange(change) => Some(*change),
         _ => None,
     })
+}
+
+/// Takes a step of a server.
+async fn run_step(
+    f: &Fixture,
+    server: LocalityId,
+    run: RunStep,
+) -> Result<Option<BulkChange>, Error> {
+    step(f, ID, BulkStep::Run(server, run)).await
 }
 
 async fn due_bulk_changes(f: &Fixture) -> Result<Vec<(Tenant, String)>, Error> {
@@ -104,25 +82,32 @@ pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
     let taken = step(&f, ID, BulkStep::Take(one)).await?.ok_or("it was not taken")?;
     equal(&due_bulk_changes(&f).await?, &Vec::new(), "the due ones")?;
     equal(&step(&f, ID, BulkStep::Take(other)).await?, &None, "taken by another server")?;
-    let saved = step(&f, ID, BulkStep::Save(one, progress(1, vec![user]))).await?;
+    let saved = run_step(&f, one, RunStep::Save(progress(1, vec![user]))).await?;
     let saved = saved.ok_or("the progress was not saved")?;
     equal(&(saved.counts.changed, saved.batch.users.clone()), &(1, vec![user]), "the progress")?;
     ensure(saved.lease.is_some() && saved.lease != taken.lease, "the lease was not renewed")?;
+    equal(&run_step(&f, other, RunStep::Renew).await?, &None, "renewed by another server")?;
+    let renewed = run_step(&f, one, RunStep::Renew).await?.ok_or("it was not renewed")?;
+    let until = |change: &BulkChange| change.lease.map(|lease| lease.until);
+    ensure(until(&renewed) > until(&saved), "the lease is not longer")?;
+    equal(&renewed, &BulkChange { lease: renewed.lease, ..saved.clone() }, "the rest of it")?;
 
     // The first server is gone for a while.
     f.wait_until(f.now().plus(LEASE * 2));
     let f = f.reopen().await?;
     let stored = f.store.bulk_changes.bulk_change(&Tenant::DEFAULT, ID).await?;
-    equal(&stored, &Some(saved), "the stored one")?;
+    equal(&stored, &Some(renewed), "the stored one")?;
     ensure(step(&f, ID, BulkStep::Take(other)).await?.is_some(), "nobody took over")?;
-    let late = step(&f, ID, BulkStep::Save(one, progress(100, Vec::new()))).await?;
+    let late = run_step(&f, one, RunStep::Save(progress(100, Vec::new()))).await?;
     equal(&late, &None, "progress of the first server")?;
-    let late = step(&f, ID, BulkStep::End(one, BulkState::Failed, "LATE".to_owned())).await?;
+    let late = run_step(&f, one, RunStep::End(BulkState::Failed, "LATE".to_owned())).await?;
     equal(&late, &None, "an end by the first server")?;
 
     // The last results of a server count even if somebody stops it meanwhile.
     step(&f, ID, BulkStep::Stop("admin".to_owned())).await?;
-    let stopped = step(&f, ID, BulkStep::Save(other, progress(2, vec![user]))).await?;
+    let renewed = run_step(&f, other, RunStep::Renew).await?;
+    ensure(renewed.is_some_and(|change| change.lease.is_some()), "the last users are not leased")?;
+    let stopped = run_step(&f, other, RunStep::Save(progress(2, vec![user]))).await?;
     let stopped = stopped.ok_or("the results were not saved")?;
     equal(&(stopped.state, stopped.counts.changed), &(BulkState::Stopped, 3), "the stopped one")?;
     ensure(stopped.batch.users.is_empty() && stopped.lease.is_none(), "it has another batch")?;
@@ -135,7 +120,7 @@ pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
     step(&f, ID, BulkStep::Take(one)).await?.ok_or("it was not taken again")?;
     let mut last = progress(0, Vec::new());
     last.next.is_last = true;
-    let ended = step(&f, ID, BulkStep::Save(one, last)).await?.ok_or("the end was not saved")?;
+    let ended = run_step(&f, one, RunStep::Save(last)).await?.ok_or("the end was not saved")?;
     equal(&(ended.state, ended.counts.changed), &(BulkState::Completed, 3), "the end")
 }
 
@@ -186,11 +171,18 @@ pub async fn bulk_changes_are_removed(f: Fixture) -> Result<(), Failure> {
     ensure(matches!(absent, Err(Error::TenantNotFound)), "one of a tenant that does not exist")?;
 
     let ended = step(&f, ID, BulkStep::Stop("web".to_owned())).await?.ok_or("not stopped")?;
-    equal(&store.due_bulk_changes(f.now(), 10).await?, &Vec::new(), "due at its end")?;
-    equal(&store.due_bulk_changes(ended.due_time(), 10).await?.len(), &1, "due after 30 days")?;
+    equal(&store.expired_bulk_changes(f.now(), 10).await?, &Vec::new(), "expired at its end")?;
+    start(&f, "running").await?;
+    let later = ended.due_time();
+    let expired = store.expired_bulk_changes(later, 10).await?;
+    equal(&expired, &vec![(Tenant::DEFAULT, ID.to_owned())], "expired after 30 days")?;
+    let due = store.due_bulk_changes(later, 1).await?;
+    equal(&due, &vec![(Tenant::DEFAULT, "running".to_owned())], "the due ones after 30 days")?;
+    step(&f, "running", BulkStep::Stop("web".to_owned())).await?;
+    step(&f, "running", BulkStep::Remove).await?;
     step(&f, ID, BulkStep::Remove).await?;
     equal(&store.bulk_changes(&Tenant::DEFAULT).await?, &Vec::new(), "the removed one")?;
-    equal(&store.due_bulk_changes(ended.due_time(), 10).await?, &Vec::new(), "due afterwards")?;
+    equal(&store.expired_bulk_changes(later, 10).await?, &Vec::new(), "expired afterwards")?;
 
     start(&f, ID).await?;
     store.remove_bulk_changes(&other).await?;
@@ -224,118 +216,49 @@ pub async fn a_user_changes_if_it_matches_and_once(f: Fixture) -> Result<(), Fai
     equal(&disabled, &2, "the events")
 }
 
-/// Runs bulk changes on two servers until the one with this id has ended.
-async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, Failure> {
-    let context = directories[0].context(Tenant::DEFAULT, "web", "GetBulkChange", "");
-    let ended = async {
-        loop {
-            let found = directories[0].bulk_change(&context, id).await?;
-            if found.end_time.is_some() {
-                return Ok::<_, Failure>(found);
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+pub async fn a_bulk_change_says_for_what_it_waits(f: Fixture) -> Result<(), Failure> {
+    create_tenant(&f).await?;
+    let server = f.ids.next_id();
+    start(&f, ID).await?;
+    step(&f, ID, BulkStep::Take(server)).await?.ok_or("it was not taken")?;
+    let wait = async |reason: &str| {
+        let waiting = run_step(&f, server, RunStep::Wait(reason.to_owned())).await?;
+        let wait = waiting.filter(|change| change.lease.is_some()).and_then(|change| change.wait);
+        Ok::<_, Failure>(wait.ok_or("it does not wait")?)
     };
-    tokio::select! {
-        ended = ended => ended,
-        never = directories[0].run_bulk_changes(&Host) => match never {},
-        never = directories[1].run_bulk_changes(&Host) => match never {},
-    }
+    let (first, second) = (wait("STORE_UNAVAILABLE").await?, wait("OVERLOADED").await?);
+    equal(&&*second.reason, &"OVERLOADED", "the reason")?;
+    equal(&second.since, &first.since, "the beginning of the wait")?;
+    let stored = f.store.bulk_changes.bulk_change(&Tenant::DEFAULT, ID).await?;
+    equal(&stored.and_then(|change| change.wait), &Some(second), "the stored wait")?;
+    let saved = run_step(&f, server, RunStep::Save(progress(1, Vec::new()))).await?;
+    equal(&saved.ok_or("the progress was not saved")?.wait, &None, "the wait after progress")?;
+    wait("OVERLOADED").await?;
+    let stopped = step(&f, ID, BulkStep::Stop("web".to_owned())).await?.ok_or("not stopped")?;
+    equal(&stopped.wait, &None, "the wait of a stopped one")
 }
 
-fn directories(f: &Fixture) -> [Arc<Directory>; 2] {
-    let ids = || Generator::new(Mode::Variable);
-    [(); 2].map(|()| Arc::new(Directory::new(f.store.clone(), ids(), Limits::default())))
-}
+pub async fn a_bulk_change_is_undone_once_its_users_rest(f: Fixture) -> Result<(), Failure> {
+    create_tenant(&f).await?;
+    let (one, other) = (f.ids.next_id(), f.ids.next_id());
+    let undo = async || step(&f, ID, BulkStep::Undo).await;
+    let is_refused = |undone| matches!(undone, Err(Error::Bulk(BulkError::Running)));
+    start(&f, ID).await?;
+    ensure(is_refused(undo().await), "one without a server was undone")?;
+    step(&f, ID, BulkStep::Take(one)).await?.ok_or("it was not taken")?;
+    step(&f, ID, BulkStep::Stop("web".to_owned())).await?;
+    ensure(is_refused(undo().await), "one was undone whose last users may change")?;
+    run_step(&f, one, RunStep::Save(progress(1, Vec::new()))).await?;
+    let undone = undo().await?.ok_or("it was not undone")?;
+    ensure(undone.undo_time.is_some(), "the time is missing")?;
 
-async fn start_by(
-    directory: &Directory,
-    caller: &str,
-    request: StartBulkChange<'_>,
-) -> Result<BulkChange, Error> {
-    let context = directory.context(Tenant::DEFAULT, caller, "StartBulkChange", "");
-    directory.start_bulk_change(context.into(), request).await
-}
-
-/// Creates users, of whom the first ones are disabled, deleted and merged.
-async fn users_in_all_states(
-    f: &Fixture,
-    count: i64,
-) -> Result<Vec<polynym_directory::User>, Failure> {
-    let (mut users, tenant_since) = (Vec::new(), create_tenant(f).await?);
-    for n in 0..count {
-        let attributes = [("n".to_owned(), Value::Int(n % 3))].into();
-        let new = NewUser { attributes, ..NewUser::default() };
-        let creation = f.mutation(f.ids.next_id(), UserChange::Create(new));
-        users.push(f.mutate(Mutation { tenant_since, ..creation }).await?);
-    }
-    let changes = [
-        UserChange::Disable,
-        UserChange::Delete,
-        UserChange::Merge(users[3].id, ConflictPolicy::SecondaryWins),
-    ];
-    for (user, change) in users.iter().zip(changes) {
-        let mutation = f.mutation(user.id, change);
-        f.mutate(Mutation { tenant_since, ..mutation }).await?;
-    }
-    Ok(users)
-}
-
-/// The filter is on the state that the change changes, and on an attribute that the next one
-/// raises.
-pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
-    const USERS: i64 = 110;
-    let users = users_in_all_states(&f, USERS).await?;
-    let servers = directories(&f);
-    let disable = StartBulkChange {
-        id: "disable",
-        filter: "state = ACTIVE",
-        action: BulkAction::Disable,
-        dry_run: true,
-    };
-    start_by(&servers[0], "web", StartBulkChange { id: "dry", ..disable.clone() }).await?;
-    let dry = run(&servers, "dry").await?;
-    start_by(&servers[1], "web", StartBulkChange { dry_run: false, ..disable.clone() }).await?;
-    let changed = run(&servers, "disable").await?;
-    equal(&changed.counts.changed, &(USERS as u64 - 3), "the disabled users")?;
-    equal(&dry.counts, &changed.counts, "what the dry run counts")?;
-
-    let edits = [("n".to_owned(), Some(Value::Int(1_000)))];
-    let raise = StartBulkChange {
-        id: "raise",
-        filter: "attributes.n >= 0",
-        action: BulkAction::Attributes(edits.into()),
-        dry_run: false,
-    };
-    start_by(&servers[0], "web", raise).await?;
-    let counts = run(&servers, "raise").await?.counts;
-    // The merged user has no attributes any more.
-    equal(&(counts.changed, counts.skipped), &(USERS as u64 - 2, 1), "the raised users")?;
-    for user in &users[4..] {
-        let present = f.get(user.id).await?.ok_or("a user is gone")?;
-        equal(&present.state, &State::Disabled, "the state")?;
-        equal(&present.attributes["n"], &Value::Int(1_000), "the attribute")?;
-        let operations: Vec<_> =
-            f.events(user).await?.into_iter().map(|event| event.origin.operation_id).collect();
-        equal(&operations, &["raise", "disable", ""].map(str::to_owned).into(), "the events")?;
-    }
-    let other = StartBulkChange { filter: "state = DISABLED", ..disable };
-    let exists = start_by(&servers[0], "web", other).await;
-    ensure(matches!(exists, Err(Error::Bulk(BulkError::Exists))), "another one with the id")
-}
-
-pub async fn a_caller_without_rights_changes_nobody(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["handle:joe"]).await?;
-    let servers = directories(&f);
-    let delete = StartBulkChange { id: ID, filter: "", action: BulkAction::Delete, dry_run: false };
-    start_by(&servers[0], "gone", delete).await?;
-    let stopped = run(&servers, ID).await?;
-    equal(&stopped.state, &BulkState::Stopped, "the state")?;
-    equal(&&*stopped.end_reason, &"ROLE_DENIED", "the reason")?;
-    f.has(&user).await?;
-
-    let context = servers[0].context(Tenant::DEFAULT, "web", "ResumeBulkChange", "");
-    servers[0].resume_bulk_change(context.into(), ID).await?;
-    let ended = run(&servers, ID).await?;
-    equal(&(ended.state, ended.counts.changed), &(BulkState::Completed, 1), "the end")
+    // A server is gone that has changed its last users.
+    step(&f, ID, BulkStep::Resume("web".to_owned())).await?;
+    ensure(is_refused(undo().await), "a resumed one was undone")?;
+    step(&f, ID, BulkStep::Take(other)).await?.ok_or("it was not taken again")?;
+    step(&f, ID, BulkStep::Stop("web".to_owned())).await?;
+    ensure(is_refused(undo().await), "one with a lease was undone")?;
+    f.wait_until(f.now().plus(LEASE));
+    let again = undo().await?.ok_or("it was not undone again")?;
+    ensure(again.undo_time > undone.undo_time, "the time is the former one")
 }

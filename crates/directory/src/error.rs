@@ -336,6 +336,9 @@ pub enum BulkError {
     /// A different one has its id.
     #[error("another bulk change has this id: use a new one")]
     Exists,
+    /// It cannot be undone, because it runs or still changes its last users.
+    #[error("the bulk change is running: stop it, and wait until its last users have changed")]
+    Running,
     /// The tenant has too many running ones.
     #[error("{limit} bulk changes are running in this tenant: wait until one ends, or stop one")]
     TooMany {

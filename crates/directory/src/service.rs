@@ -5,7 +5,9 @@ pub mod bulk {
 
     pub mod calls;
     pub mod list;
+    mod queue;
     pub mod run;
+    mod turn;
     mod users;
 }
 pub mod context;

@@ -31,7 +31,15 @@ impl BulkChanges for Embedded {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Tenant, String)>, Error> {
-        self.on_snapshot(|snapshot| snapshot.due_bulk_changes(now, limit))
+        self.on_snapshot(|snapshot| snapshot.due_bulk_changes(true, now, limit))
+    }
+
+    async fn expired_bulk_changes(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, String)>, Error> {
+        self.on_snapshot(|snapshot| snapshot.due_bulk_changes(false, now, limit))
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
@@ -117,19 +125,28 @@ impl Snapshot {
         changes.range(all_of(tenant))?.map(|row| decode(row?.1.value().2)).collect()
     }
 
+    /// The bulk changes that are due and run, or have ended.
     fn due_bulk_changes(
         &self,
+        is_running: bool,
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Tenant, String)>, Fault> {
         let Some(times) = optional(self.transaction.open_table(BULK_TIMES))? else {
             return Ok(Vec::new());
         };
+        let changes = self.transaction.open_table(BULK_CHANGES)?;
         let mut due = Vec::new();
-        for row in times.range(..(now.as_millis().saturating_add(1), "", ""))?.take(limit) {
+        for row in times.range(..(now.as_millis().saturating_add(1), "", ""))? {
+            if due.len() == limit {
+                break;
+            }
             let key = row?.0;
             let (_, tenant, id) = key.value();
-            due.push((Tenant::parse(tenant).map_err(Fault::damaged)?, id.to_owned()));
+            let change = changes.get((tenant, id))?;
+            if change.is_some_and(|row| row.value().1 == is_running) {
+                due.push((Tenant::parse(tenant).map_err(Fault::damaged)?, id.to_owned()));
+            }
         }
         Ok(due)
     }

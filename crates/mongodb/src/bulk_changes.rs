@@ -52,14 +52,16 @@ impl BulkChanges for Mongo {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Tenant, String)>, Error> {
-        self.read(|own| async move {
-            let mut options = own.find_options(doc! { EXPIRES_AT: 1 }, limit);
-            options.projection = Some(doc! { TENANT: 1 });
-            let due = doc! { EXPIRES_AT: { "$lte": date(now) } };
-            let found = own.find_documents(&own.collection(BULK), due, options).await?;
-            found.iter().map(|document| read_key(document)).collect()
-        })
-        .await
+        self.due(doc! { RUNNING: true, EXPIRES_AT: { "$lte": date(now) } }, limit).await
+    }
+
+    async fn expired_bulk_changes(
+        &self,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<(Tenant, String)>, Error> {
+        let ended = doc! { "$exists": false };
+        self.due(doc! { RUNNING: ended, EXPIRES_AT: { "$lte": date(now) } }, limit).await
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
@@ -67,6 +69,19 @@ impl BulkChanges for Mongo {
         self.write(|own| async move {
             let delete = WriteCommand::delete(BULK, &all)?;
             own.execute(delete).await.map(drop)
+        })
+        .await
+    }
+}
+
+impl Mongo {
+    /// The keys of the first documents that match, by the time when they are due.
+    async fn due(&self, filter: Document, limit: usize) -> Result<Vec<(Tenant, String)>, Error> {
+        self.read(|own| async move {
+            let mut options = own.find_options(doc! { EXPIRES_AT: 1 }, limit);
+            options.projection = Some(doc! { TENANT: 1 });
+            let found = own.find_documents(&own.collection(BULK), filter, options).await?;
+            found.iter().map(|document| read_key(document)).collect()
         })
         .await
     }

@@ -59,15 +59,15 @@ pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
         format!("bulk change {}{dry_run}", printable(&change.bulk_id)),
         format!("  change: {}", action(change)),
         format!("  filter: {filter}"),
-        format!("  state: {}{}", state(change), end_reason(change)),
+        format!("  state: {}{}", state(change), reason(change)),
         format!("  users: {}", counts(change)),
     ];
     let by = printable(&change.caller);
-    let reason = match &*change.reason {
+    let start_reason = match &*change.reason {
         "" => String::new(),
         reason => format!(": {}", printable(reason)),
     };
-    let started = change.create_time.map(|time| format!("  started: {time} by {by}{reason}"));
+    let started = change.create_time.map(|time| format!("  started: {time} by {by}{start_reason}"));
     lines.extend(started);
     lines.extend(change.end_time.map(|time| format!("  ended: {time}")));
     for failure in change.failures.iter().take(MAX_SHOWN) {
@@ -87,7 +87,7 @@ pub fn row(change: &BulkChange) -> [String; 6] {
         printable(&change.bulk_id).into_owned(),
         format!("{}{dry_run}", action(change)),
         printable(&change.filter).into_owned(),
-        format!("{}{}", state(change), end_reason(change)),
+        format!("{}{}", state(change), reason(change)),
         checked.to_string(),
         printable(&change.caller).into_owned(),
     ]
@@ -120,8 +120,12 @@ fn state(change: &BulkChange) -> &'static str {
     }
 }
 
-fn end_reason(change: &BulkChange) -> String {
+/// Why it ended, or for which error it waits.
+fn reason(change: &BulkChange) -> String {
     match (change.state(), printable(&change.end_reason)) {
+        (BulkChangeState::Running, _) if !change.wait_reason.is_empty() => {
+            format!(", waiting: {}", printable(&change.wait_reason))
+        }
         (_, reason) if reason.is_empty() => String::new(),
         (BulkChangeState::Stopped, reason) => format!(" by {reason}"),
         (_, reason) => format!(": {reason}"),

@@ -56,6 +56,8 @@ pub struct BulkView {
     pub ended: Option<Time>,
     /// Why it stopped or failed.
     pub end_reason: String,
+    /// The error for which its next users are being retried; empty unless they are.
+    pub wait_reason: String,
 }
 
 impl BulkView {
@@ -83,6 +85,7 @@ impl BulkView {
             created: Time::of(change.create_time.as_ref()),
             ended: Time::of(change.end_time.as_ref()),
             end_reason: change.end_reason.clone(),
+            wait_reason: change.wait_reason.clone(),
         }
     }
 

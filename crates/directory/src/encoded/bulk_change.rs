@@ -8,7 +8,7 @@ use prost::Message;
 use crate::encoded::decode::{read_tenant, read_time, read_value};
 use crate::encoded::encode::{time_message, value_message};
 use crate::encoded::error::WireError;
-use crate::model::bulk::change::{BulkAction, BulkChange, BulkLease, BulkState};
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkLease, BulkState, BulkWait};
 use crate::model::bulk::progress::{BulkBatch, BulkCounts, BulkFailure};
 use crate::timestamp::Timestamp;
 use polynym_proto::v1;
@@ -34,6 +34,11 @@ struct StoredChange {
     is_last: bool,
     #[prost(message, optional, tag = "6")]
     lease: Option<StoredLease>,
+    /// When the wait began whose reason is in `change`.
+    #[prost(sint64, optional, tag = "7")]
+    wait_since: Option<i64>,
+    #[prost(sint64, optional, tag = "8")]
+    undo_time: Option<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -70,6 +75,8 @@ impl BulkChange {
             cursor: self.batch.cursor.clone(),
             is_last: self.batch.is_last,
             lease,
+            wait_since: self.wait.as_ref().map(|wait| wait.since.as_millis()),
+            undo_time: self.undo_time.map(Timestamp::as_millis),
         }
         .encode_to_vec()
     }
@@ -88,6 +95,8 @@ impl BulkChange {
             let until = Timestamp::from_millis(lease.until);
             Ok(BulkLease { owner: read_id(&lease.owner)?, until })
         };
+        let wait_reason = change.wait_reason.clone();
+        let wait = |since| BulkWait { reason: wait_reason, since: Timestamp::from_millis(since) };
         Ok(Self {
             failures: stored.failures.into_iter().map(failure).collect::<Result<_, WireError>>()?,
             batch: BulkBatch {
@@ -95,7 +104,9 @@ impl BulkChange {
                 cursor: stored.cursor,
                 is_last: stored.is_last,
             },
+            wait: stored.wait_since.map(wait),
             lease: stored.lease.map(lease).transpose()?,
+            undo_time: stored.undo_time.map(Timestamp::from_millis),
             ..read_summary(change)?
         })
     }
@@ -127,6 +138,7 @@ pub fn summary(change: &BulkChange) -> v1::BulkChange {
         update_time: Some(time_message(change.update_time)),
         end_time: change.end_time.map(time_message),
         end_reason: change.end_reason.clone(),
+        wait_reason: change.wait.as_ref().map(|wait| wait.reason.clone()).unwrap_or_default(),
     }
 }
 
@@ -147,7 +159,9 @@ fn read_summary(message: v1::BulkChange) -> Result<BulkChange, WireError> {
         end_time: message.end_time.map(|time| read_time(Some(time))),
         end_reason: message.end_reason,
         batch: BulkBatch::default(),
+        wait: None,
         lease: None,
+        undo_time: None,
     })
 }
 
@@ -272,7 +286,9 @@ mod tests {
             end_time: Some(time),
             end_reason: "FILTER_INVALID".to_owned(),
             batch: BulkBatch { users: vec![user, user], cursor: vec![1], is_last: true },
+            wait: Some(BulkWait { reason: "STORE_UNAVAILABLE".to_owned(), since: time }),
             lease: Some(BulkLease { owner: user, until: time }),
+            undo_time: Some(time),
         };
         assert_eq!(BulkChange::decode(&change.encode()).unwrap(), change);
         assert!(BulkChange::decode(&[]).is_err());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{BulkError, Error};
-use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, MAX_RUNNING};
+use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, BulkWait, MAX_RUNNING};
 use crate::model::bulk::progress::{BulkBatch, BulkEffect, BulkResults, add_failures};
 use crate::model::user::State;
 use crate::mutation::read_set::{
@@ -14,7 +14,7 @@ use crate::mutation::read_set::{
 use crate::mutation::{Mutation, UserChange};
 use crate::search::Filter;
 
-/// The time after which another server takes over from one that records no progress.
+/// The time after which another server takes over from one that does not renew its lease.
 pub const LEASE: Duration = Duration::from_secs(5);
 
 /// A step of a bulk change.
@@ -28,12 +28,26 @@ pub enum BulkStep {
     Resume(String),
     /// Gives this server the right to run it, unless another has it.
     Take(LocalityId),
-    /// Records the progress of this server.
-    Save(LocalityId, Box<BulkProgress>),
-    /// Ends it, by this server.
-    End(LocalityId, BulkState, String),
+    /// Takes a step of this server. Has no effect unless it has the lease.
+    Run(LocalityId, RunStep),
+    /// Marks it as undone, so that it changes users again that it has changed before. Rejected while
+    /// it is running, and until the last users of a stopped one have changed.
+    Undo,
     /// Removes it, unless it is running.
     Remove,
+}
+
+/// A step of the server that runs a bulk change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunStep {
+    /// Renews the lease, also while the last users of a stopped one change.
+    Renew,
+    /// Records progress.
+    Save(Box<BulkProgress>),
+    /// Records the reason for which the users whose turn it is must wait.
+    Wait(String),
+    /// Ends it, for this reason.
+    End(BulkState, String),
 }
 
 /// The progress of a server that runs a bulk change.
@@ -70,14 +84,7 @@ pub fn step(
 ) -> Result<WriteSet, DecideError> {
     let stored = stored_change(read_set, id)?;
     match step {
-        BulkStep::Start(new) => match stored {
-            Some(present) if present.is_same_change(new) => Ok(unchanged(present)),
-            Some(_) => Err(Error::Bulk(BulkError::Exists).into()),
-            None => {
-                check_start(read_set)?;
-                Ok(put((**new).clone()))
-            }
-        },
+        BulkStep::Start(new) => start(read_set, stored, new),
         BulkStep::Stop(caller) => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             Ok(changed(present, mutation, present.is_running(), |change| {
@@ -92,6 +99,11 @@ pub fn step(
             }
             Ok(changed(present, mutation, is_resumed, |change| change.resume(caller)))
         }
+        BulkStep::Undo => {
+            let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
+            check_undo(mutation, present)?;
+            Ok(put(BulkChange { undo_time: Some(mutation.time), ..present.clone() }))
+        }
         BulkStep::Remove => {
             let removed = stored.is_some_and(|present| !present.is_running());
             let writes = removed.then(|| Write::RemoveBulkChange(id.to_owned()));
@@ -100,19 +112,48 @@ pub fn step(
         BulkStep::Take(server) => {
             Ok(stored.map_or_else(nothing, |present| take(mutation, present, *server)))
         }
-        BulkStep::Save(server, progress) => {
-            Ok(owned(stored, *server).map_or_else(nothing, |present| {
-                changed(present, mutation, true, |change| save(mutation, change, *server, progress))
-            }))
+        BulkStep::Run(server, step) => {
+            let owned = stored.filter(|present| is_owned(present, *server));
+            Ok(owned.map_or_else(nothing, |present| run(mutation, present, *server, step)))
         }
-        BulkStep::End(server, state, reason) => {
-            Ok(owned(stored, *server).map_or_else(nothing, |present| {
-                changed(present, mutation, present.is_running(), |change| {
-                    change.lease = None;
-                    change.end(*state, reason, mutation.time);
-                })
-            }))
+    }
+}
+
+fn start(
+    read_set: &ReadSet,
+    stored: Option<&BulkChange>,
+    new: &BulkChange,
+) -> Result<WriteSet, DecideError> {
+    match stored {
+        Some(present) if present.is_same_change(new) => Ok(unchanged(present)),
+        Some(_) => Err(Error::Bulk(BulkError::Exists).into()),
+        None => {
+            check_start(read_set)?;
+            Ok(put(new.clone()))
         }
+    }
+}
+
+/// Takes a step of the server that has the lease.
+fn run(mutation: &Mutation, present: &BulkChange, server: LocalityId, step: &RunStep) -> WriteSet {
+    let lease = lease(mutation, server);
+    match step {
+        RunStep::Renew => put(BulkChange { lease: Some(lease), ..present.clone() }),
+        RunStep::Save(progress) => changed(present, mutation, true, |change| {
+            save(mutation, change, progress);
+            let keeps_lease = change.is_running() && !progress.releases_lease;
+            change.lease = keeps_lease.then_some(lease);
+        }),
+        RunStep::Wait(reason) => changed(present, mutation, true, |change| {
+            let since = change.wait.as_ref().map_or(mutation.time, |wait| wait.since);
+            let wait = BulkWait { reason: reason.clone(), since };
+            change.wait = Some(wait).filter(|_| change.is_running());
+            change.lease = Some(lease).filter(|_| change.is_running());
+        }),
+        RunStep::End(state, reason) => changed(present, mutation, present.is_running(), |change| {
+            change.lease = None;
+            change.end(*state, reason, mutation.time);
+        }),
     }
 }
 
@@ -127,9 +168,18 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
     Ok(())
 }
 
-/// The bulk change, if this server runs it.
-fn owned(stored: Option<&BulkChange>, server: LocalityId) -> Option<&BulkChange> {
-    stored.filter(|present| present.lease.is_some_and(|lease| lease.owner == server))
+/// Rejects undoing it while users change: an undoing that has passed them would not meet them again.
+fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
+    let is_leased = present.lease.is_some_and(|lease| !mutation.is_past(lease.until));
+    match present.is_running() || is_leased {
+        true => Err(Error::Bulk(BulkError::Running).into()),
+        false => Ok(()),
+    }
+}
+
+/// Whether this server runs it.
+fn is_owned(present: &BulkChange, server: LocalityId) -> bool {
+    present.lease.is_some_and(|lease| lease.owner == server)
 }
 
 fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteSet {
@@ -145,9 +195,10 @@ fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
 }
 
 /// Records progress. A bulk change that was stopped meanwhile does not get another batch.
-fn save(mutation: &Mutation, change: &mut BulkChange, server: LocalityId, progress: &BulkProgress) {
+fn save(mutation: &Mutation, change: &mut BulkChange, progress: &BulkProgress) {
     change.counts.add(&progress.results.counts);
     add_failures(&mut change.failures, &progress.results.failures);
+    change.wait = None;
     change.batch.users.clear();
     if change.is_running() {
         change.batch.clone_from(&progress.next);
@@ -155,8 +206,6 @@ fn save(mutation: &Mutation, change: &mut BulkChange, server: LocalityId, progre
             change.end(BulkState::Completed, "", mutation.time);
         }
     }
-    let keeps = change.is_running() && !progress.releases_lease;
-    change.lease = keeps.then(|| lease(mutation, server));
 }
 
 /// Stores a bulk change after an edit, if it is to be made.

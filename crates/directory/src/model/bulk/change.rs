@@ -50,8 +50,21 @@ pub struct BulkChange {
     pub end_reason: String,
     /// The users whose turn it is, and the position of the search after them.
     pub batch: BulkBatch,
+    /// Why the users whose turn it is must wait, if they do.
+    pub wait: Option<BulkWait>,
     /// The server that runs it.
     pub lease: Option<BulkLease>,
+    /// When it was last undone. Its changes after that are not those before.
+    pub undo_time: Option<Timestamp>,
+}
+
+/// The wait of users whom the store does not accept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkWait {
+    /// The reason of the last error.
+    pub reason: String,
+    /// When they were first refused.
+    pub since: Timestamp,
 }
 
 /// The right of one server to run a bulk change.
@@ -90,6 +103,30 @@ pub enum BulkState {
 }
 
 impl BulkChange {
+    /// A new one of all users, which begins to run `now`.
+    pub fn new(tenant: Tenant, id: &str, action: BulkAction, now: Timestamp) -> Self {
+        Self {
+            tenant,
+            id: id.to_owned(),
+            filter: String::new(),
+            action,
+            dry_run: false,
+            state: BulkState::Running,
+            caller: String::new(),
+            reason: String::new(),
+            counts: BulkCounts::default(),
+            failures: Vec::new(),
+            create_time: now,
+            update_time: now,
+            end_time: None,
+            end_reason: String::new(),
+            batch: BulkBatch::default(),
+            wait: None,
+            lease: None,
+            undo_time: None,
+        }
+    }
+
     /// Whether it is running.
     pub fn is_running(&self) -> bool {
         self.state == BulkState::Running
@@ -111,6 +148,7 @@ impl BulkChange {
     /// Ends it at `now`.
     pub(crate) fn end(&mut self, state: BulkState, reason: &str, now: Timestamp) {
         self.state = state;
+        self.wait = None;
         reason.clone_into(&mut self.end_reason);
         self.end_time = Some(now);
     }

@@ -1,5 +1,6 @@
 //! The calls that start, stop and resume bulk changes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
@@ -7,8 +8,7 @@ use locality_uuid::LocalityId;
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::attribute::Value;
-use crate::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_KEPT};
-use crate::model::bulk::progress::{BulkBatch, BulkCounts};
+use crate::model::bulk::change::{BulkAction, BulkChange, MAX_KEPT};
 use crate::model::tenant::Tenant;
 use crate::mutation::MutationKind;
 use crate::mutation::bulk::BulkStep;
@@ -63,24 +63,13 @@ impl Directory {
         }
 
         self.make_room(&context.tenant, &id).await?;
-        let now = context.now.time;
+        let tenant = context.tenant.clone();
         let new = BulkChange {
-            tenant: context.tenant.clone(),
-            id: id.clone(),
             filter: request.filter.to_owned(),
-            action: request.action,
             dry_run: request.dry_run,
-            state: BulkState::Running,
             caller: context.caller.to_owned(),
             reason: context.purpose.reason.to_owned(),
-            counts: BulkCounts::default(),
-            failures: Vec::new(),
-            create_time: now,
-            update_time: now,
-            end_time: None,
-            end_reason: String::new(),
-            batch: BulkBatch::default(),
-            lease: None,
+            ..BulkChange::new(tenant, &id, request.action, context.now.time)
         };
         let started = self.bulk_call(call, &id, BulkStep::Start(Box::new(new))).await?;
         self.bulk_started.notify_one();
@@ -118,7 +107,7 @@ impl Directory {
 
     /// Takes a step on behalf of a caller, and logs it. The id of the bulk change makes repeated
     /// calls safe, not that of the request.
-    async fn bulk_call(
+    pub(in crate::service) async fn bulk_call(
         &self,
         call: MutationCall<'_>,
         id: &str,
@@ -145,16 +134,14 @@ impl Directory {
         Filter::parse(text, &rules)
     }
 
-    /// Makes room for a bulk change, unless it exists: removes those that ended first.
+    /// Makes room for a bulk change, unless it exists.
     async fn make_room(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
-        let mut kept = self.backend.bulk_changes.bulk_changes(tenant).await?;
+        let kept = self.backend.bulk_changes.bulk_changes(tenant).await?;
         if kept.iter().any(|change| change.id == id) {
             return Ok(());
         }
         let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
-        kept.retain(|change| !change.is_running());
-        kept.sort_unstable_by_key(|change| change.end_time);
-        for old in kept.into_iter().take(surplus) {
+        for old in first_removed(kept).into_iter().take(surplus) {
             self.remove_bulk_change(tenant, old.id).await?;
         }
         Ok(())
@@ -170,6 +157,18 @@ impl Directory {
         let removal = self.own_mutation(tenant, KnownTenant::default(), kind);
         self.backend.mutations.mutate(removal).await.map(drop)
     }
+}
+
+/// The bulk changes that have ended, in the order in which they make room: those of the caller who
+/// has the most come first, so that nobody pushes out those of others.
+fn first_removed(kept: Vec<BulkChange>) -> Vec<BulkChange> {
+    let mut ended: Vec<_> = kept.into_iter().filter(|change| !change.is_running()).collect();
+    let mut counts = BTreeMap::<String, usize>::new();
+    for change in &ended {
+        *counts.entry(change.caller.clone()).or_default() += 1;
+    }
+    ended.sort_by_key(|change| (Reverse(counts.get(&change.caller).copied()), change.end_time));
+    ended
 }
 
 /// Checks the id of a bulk change.
@@ -233,4 +232,31 @@ fn check_action(action: &BulkAction) -> Result<(), Error> {
 /// The attributes that get a value.
 fn values(edits: &BTreeMap<String, Option<Value>>) -> impl Iterator<Item = (&String, &Value)> {
     edits.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::bulk::change::BulkState;
+    use crate::timestamp::Timestamp;
+
+    #[test]
+    fn the_caller_with_the_most_records_makes_room() {
+        let running = |caller: &str| {
+            let (action, now) = (BulkAction::Delete, Timestamp::default());
+            let new = BulkChange::new(Tenant::DEFAULT, "bulk-1", action, now);
+            BulkChange { caller: caller.to_owned(), ..new }
+        };
+        let ended = |caller: &str, end: i64| {
+            let mut change = running(caller);
+            change.end(BulkState::Completed, "", Timestamp::from_millis(end));
+            change
+        };
+        let kept = vec![ended("one", 1), ended("busy", 3), running("busy"), ended("busy", 2)];
+        let removed: Vec<_> = first_removed(kept)
+            .into_iter()
+            .map(|change| (change.caller.clone(), change.end_time.unwrap_or_default().as_millis()))
+            .collect();
+        assert_eq!(removed, [("busy".into(), 2), ("busy".into(), 3), ("one".into(), 1)]);
+    }
 }

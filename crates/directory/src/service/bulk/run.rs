@@ -1,37 +1,30 @@
-//! The background task that runs bulk changes. A server runs one for a turn, and then others; it
-//! records its progress after each batch, so that another server can go on.
+//! The background tasks of bulk changes: one gives turns to those that are due, each in a task of
+//! its own, and one removes those that ended long ago.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use locality_uuid::LocalityId;
-use tokio::time::{sleep, timeout};
+use tokio::task::{self, JoinError, JoinSet};
 
+use super::queue::{Due, Key, Queue};
+use super::turn::BulkRunner;
 use crate::error::Error;
-use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
-use crate::model::bulk::progress::BulkBatch;
 use crate::model::tenant::Tenant;
-use crate::mutation::MutationKind;
-use crate::mutation::bulk::{BulkProgress, BulkStep};
-use crate::mutation::read_set::MutationReport;
-use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
-use crate::service::tenant_cache::KnownTenant;
 
-/// The method in the events of bulk changes.
-pub(super) const METHOD: &str = "StartBulkChange";
 /// The pause between two searches for bulk changes to run.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Bulk changes that one search finds.
-const DUE_LIMIT: usize = 16;
-/// Bulk changes that run at once. One that hangs must not stop all others.
-const MAX_CONCURRENT: usize = 4;
-/// How long one runs before others get a turn.
-const RUN_TIME: Duration = Duration::from_secs(1);
-/// The longest pause between two batches.
-const MAX_BATCH_PAUSE: Duration = Duration::from_millis(200);
+const DUE_LIMIT: usize = 4_096;
+/// Bulk changes that are read at once, for their callers.
+const CONCURRENT_READS: usize = 16;
+/// The pause between two searches for bulk changes to remove.
+const REMOVAL_INTERVAL: Duration = Duration::from_secs(30);
+/// Bulk changes that one search finds for removal.
+const REMOVAL_LIMIT: usize = 1_000;
 
 /// What the directory asks the program: the rights of callers, and the reasons of errors.
 pub trait BulkHost: Send + Sync {
@@ -42,169 +35,130 @@ pub trait BulkHost: Send + Sync {
     fn error_reason(&self, error: &Error) -> &'static str;
 }
 
-/// The task of one server.
-pub(super) struct BulkRunner<'d> {
-    pub directory: &'d Directory,
-    pub host: &'d dyn BulkHost,
-    /// The random id of this server.
-    server: LocalityId,
-}
-
 impl Directory {
-    /// Runs the bulk changes of all tenants in a loop. Safe on several servers.
-    pub async fn run_bulk_changes(&self, host: &dyn BulkHost) -> Infallible {
-        let runner = BulkRunner { directory: self, host, server: self.ids.next_id() };
+    /// Runs the bulk changes of all tenants in tasks. Safe on several servers.
+    pub async fn run_bulk_changes(self: &Arc<Self>, host: Arc<dyn BulkHost>) -> Infallible {
         loop {
-            match runner.run_due().await {
-                // Others may be due.
-                Ok(true) => continue,
-                Ok(false) => {}
+            let mut tasks = JoinSet::new();
+            tasks.spawn(Scheduler::new(self.clone(), host.clone()).run());
+            let directory = self.clone();
+            tasks.spawn(async move { directory.remove_expired_bulk_changes().await });
+            if let Some(Err(error)) = tasks.join_next().await {
+                tracing::error!(%error, "a task of bulk changes failed; it is started again");
+            }
+            drop(tasks);
+            self.clock.sleep(SEARCH_INTERVAL).await;
+        }
+    }
+
+    /// Removes the bulk changes of all tenants that ended long ago, in a loop.
+    async fn remove_expired_bulk_changes(&self) -> Infallible {
+        loop {
+            let now = self.now().earliest();
+            match self.backend.bulk_changes.expired_bulk_changes(now, REMOVAL_LIMIT).await {
+                Ok(expired) => {
+                    for (tenant, id) in expired {
+                        if let Err(error) = self.remove_bulk_change(&tenant, id.clone()).await {
+                            let error = error.with_causes();
+                            tracing::warn!(%tenant, bulk = id, %error, "a bulk change is kept");
+                        }
+                    }
+                }
                 Err(error) => {
                     let error = error.with_causes();
-                    tracing::warn!(%error, "the search for bulk changes failed; it is retried");
+                    tracing::warn!(%error, "the search for old bulk changes failed");
                 }
             }
-            let _ = timeout(SEARCH_INTERVAL, self.bulk_started.notified()).await;
+            self.clock.sleep(REMOVAL_INTERVAL).await;
         }
     }
 }
 
-impl BulkRunner<'_> {
-    /// Runs the bulk changes that are due, each for a turn. Returns whether one ran.
-    async fn run_due(&self) -> Result<bool, Error> {
-        let now = self.directory.now().earliest();
-        let due = self.directory.backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
-        let turns: Vec<_> =
-            due.into_iter().map(|(tenant, id)| self.run_logged(tenant, id)).collect();
-        let ran = stream::iter(turns).buffer_unordered(MAX_CONCURRENT);
-        Ok(ran.fold(false, |any, ran| async move { any | ran }).await)
+/// Gives turns to the bulk changes of all tenants.
+struct Scheduler {
+    runner: Arc<BulkRunner>,
+    queue: Queue,
+    /// The turns. Each returns the caller of its bulk change, or none if it had no effect.
+    turns: JoinSet<Option<String>>,
+    keys: HashMap<task::Id, Key>,
+    /// The callers of bulk changes that are due or have a turn.
+    callers: HashMap<Key, String>,
+}
+
+impl Scheduler {
+    fn new(directory: Arc<Directory>, host: Arc<dyn BulkHost>) -> Self {
+        Self {
+            runner: Arc::new(BulkRunner::new(directory, host)),
+            queue: Queue::default(),
+            turns: JoinSet::new(),
+            keys: HashMap::new(),
+            callers: HashMap::new(),
+        }
     }
 
-    /// Runs one for a turn. Returns whether it ran.
-    async fn run_logged(&self, tenant: Tenant, id: String) -> bool {
-        match self.run(&tenant, &id).await {
-            Ok(has_run) => has_run,
-            Err(error) => {
+    async fn run(mut self) -> Infallible {
+        let directory = self.runner.directory.clone();
+        loop {
+            if self.queue.has_room(directory.clock.instant())
+                && let Err(error) = self.find_due().await
+            {
                 let error = error.with_causes();
-                tracing::warn!(%tenant, bulk = id, %error, "a bulk change waits; it is retried");
-                false
+                tracing::warn!(%error, "the search for bulk changes failed; it is retried");
+            }
+            while let Some(key) = self.queue.begin_next(directory.clock.instant()) {
+                let turn = self.runner.clone().run(key.clone());
+                self.keys.insert(self.turns.spawn(turn).id(), key);
+            }
+            tokio::select! {
+                Some(ended) = self.turns.join_next_with_id() => self.end_turn(ended),
+                () = directory.bulk_started.notified() => {}
+                () = directory.clock.sleep(SEARCH_INTERVAL) => {}
             }
         }
     }
 
-    async fn run(&self, tenant: &Tenant, id: &str) -> Result<bool, Error> {
-        let Directory { backend, .. } = self.directory;
-        match backend.bulk_changes.bulk_change(tenant, id).await? {
-            None => return Ok(false),
-            Some(ended) if !ended.is_running() => {
-                if self.directory.now().is_past(ended.due_time()) {
-                    self.directory.remove_bulk_change(tenant, ended.id).await?;
+    /// Finds the bulk changes that are due, and their callers.
+    async fn find_due(&mut self) -> Result<(), Error> {
+        let Directory { backend, clock, .. } = &*self.runner.directory;
+        let now = self.runner.directory.now().earliest();
+        let keys = backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
+        let due: HashSet<_> = keys.iter().collect();
+        self.callers.retain(|key, _| due.contains(key) || self.queue.has_turn(key));
+
+        let unknown: Vec<_> =
+            keys.iter().filter(|key| !self.callers.contains_key(key)).cloned().collect();
+        let reads = unknown.into_iter().map(|key| async {
+            let found = backend.bulk_changes.bulk_change(&key.0, &key.1).await;
+            (key, found)
+        });
+        let mut reads = stream::iter(reads).buffer_unordered(CONCURRENT_READS);
+        while let Some((key, found)) = reads.next().await {
+            match found {
+                Ok(found) => self.callers.extend(found.map(|change| (key, change.caller))),
+                Err(error) => {
+                    let ((tenant, id), error) = (key, error.with_causes());
+                    tracing::warn!(%tenant, bulk = id, %error, "a bulk change cannot be read");
                 }
-                return Ok(false);
-            }
-            Some(_) => {}
-        }
-        let Some(mut change) = self.step(tenant, id, BulkStep::Take(self.server)).await? else {
-            return Ok(false);
-        };
-        let began = Instant::now();
-        while change.is_running() && change.lease.is_some() {
-            let batch_began = Instant::now();
-            let Some(after) = self.run_batch(&change, began.elapsed() >= RUN_TIME).await? else {
-                break;
-            };
-            change = after;
-            sleep((batch_began.elapsed() / 2).min(MAX_BATCH_PAUSE)).await;
-        }
-        if !change.is_running() {
-            let (tenant, counts) = (tenant.as_str(), &change.counts);
-            let failed: u64 = counts.failed.values().sum();
-            tracing::info!(tenant, bulk = id, state = ?change.state, changed = counts.changed,
-                failed, reason = change.end_reason, "a bulk change ended");
-        }
-        Ok(true)
-    }
-
-    /// Changes the users of the present batch, finds the next one, and records both. Returns none
-    /// if another server has taken over.
-    async fn run_batch(
-        &self,
-        change: &BulkChange,
-        releases_lease: bool,
-    ) -> Result<Option<BulkChange>, Error> {
-        let (tenant, id) = (&change.tenant, &*change.id);
-        let end = |state, reason: &str| BulkStep::End(self.server, state, reason.to_owned());
-        if !self.host.may_change_users(&change.caller, tenant) {
-            return self.step(tenant, id, end(BulkState::Stopped, "ROLE_DENIED")).await;
-        }
-        match self.progress(change, releases_lease).await {
-            Ok(progress) => {
-                self.step(tenant, id, BulkStep::Save(self.server, Box::new(progress))).await
-            }
-            Err(error) if is_retryable(&error) => Err(error),
-            Err(error) => {
-                tracing::warn!(%tenant, bulk = id, error = error.with_causes(), "a bulk change \
-                    failed");
-                let reason = self.host.error_reason(&error);
-                self.step(tenant, id, end(BulkState::Failed, reason)).await
             }
         }
+        let with_caller = |key: Key| Some(Due { caller: self.callers.get(&key)?.clone(), key });
+        let due = keys.into_iter().filter_map(with_caller).collect();
+        self.queue.set_due(due, clock.instant());
+        Ok(())
     }
 
-    async fn progress(
-        &self,
-        change: &BulkChange,
-        releases_lease: bool,
-    ) -> Result<BulkProgress, Error> {
-        let filter = Arc::new(self.directory.parse_filter(&change.filter).await?);
-        let results = self.change_batch(change, &filter).await?;
-        let next = self.next_batch(change, &filter).await?;
-        Ok(BulkProgress { results, next, releases_lease })
-    }
-
-    /// The users after the present batch.
-    async fn next_batch(&self, change: &BulkChange, filter: &Filter) -> Result<BulkBatch, Error> {
-        let BulkBatch { cursor, is_last, .. } = &change.batch;
-        if *is_last {
-            return Ok(BulkBatch { users: Vec::new(), cursor: cursor.clone(), is_last: true });
+    fn end_turn(&mut self, ended: Result<(task::Id, Option<String>), JoinError>) {
+        let (id, caller) = ended.unwrap_or_else(|error| (error.id(), None));
+        let Some(key) = self.keys.remove(&id) else { return };
+        match caller {
+            Some(caller) => {
+                self.queue.end(&key);
+                self.callers.insert(key, caller);
+            }
+            None => {
+                let until = self.runner.directory.clock.instant() + SEARCH_INTERVAL;
+                self.queue.postpone(key, until);
+            }
         }
-        let directory = self.directory;
-        let context = directory.context(change.tenant.clone(), &change.caller, METHOD, "");
-        directory.matching_users(&context, filter, |path| keeps_order(path, change), cursor).await
-    }
-
-    /// Takes a step. Returns the bulk change after it; none if another server has taken over.
-    async fn step(
-        &self,
-        tenant: &Tenant,
-        id: &str,
-        step: BulkStep,
-    ) -> Result<Option<BulkChange>, Error> {
-        let kind = MutationKind::Bulk(id.to_owned(), step);
-        let mutation = self.directory.own_mutation(tenant, KnownTenant::default(), kind);
-        match self.directory.backend.mutations.mutate(mutation).await?.report {
-            MutationReport::BulkChange(change) => Ok(Some(*change)),
-            _ => Ok(None),
-        }
-    }
-}
-
-/// Whether the same may succeed later.
-pub(super) const fn is_retryable(error: &Error) -> bool {
-    match error {
-        Error::Internal(_) => false,
-        Error::DiskFull | Error::IndexChanging | Error::NotSearchable => true,
-        other => other.is_of_store(),
-    }
-}
-
-/// Whether the change leaves users at their places in the order of a path, so that the search meets
-/// each of them once.
-fn keeps_order(path: &AccessPath, change: &BulkChange) -> bool {
-    match (&change.action, path.order(), path.field()) {
-        (BulkAction::Attributes(edits), Order::Value, Some(Field::Attribute(name))) => {
-            !edits.contains_key(name)
-        }
-        _ => true,
     }
 }

@@ -1,16 +1,15 @@
 //! The changes of single users by bulk changes.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use tokio::time::sleep;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::calls::with_version;
-use super::run::{BulkRunner, METHOD, is_retryable};
+use super::turn::{BulkRunner, METHOD, is_retryable};
 use crate::error::Error;
-use crate::model::bulk::change::{BulkAction, BulkChange};
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkWait};
 use crate::model::bulk::progress::{BulkEffect, BulkResults};
 use crate::model::event::Origin;
 use crate::mutation::read_set::{MutationReport, Outcome};
@@ -24,8 +23,12 @@ use crate::update::Update;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The delay before a retry.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// How long users wait that the store does not accept, before they count as failed: those of a batch
+/// of which others were accepted, and a whole batch, for which the store may be to blame.
+const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
+const MAX_WAIT_OF_ALL: Duration = Duration::from_secs(60 * 60);
 
-impl BulkRunner<'_> {
+impl BulkRunner {
     /// Changes the users of the present batch that match the filter. Users that were changed
     /// before are not changed again.
     ///
@@ -37,33 +40,57 @@ impl BulkRunner<'_> {
         filter: &Arc<Filter>,
     ) -> Result<BulkResults, Error> {
         let (mut results, mut pending) = (BulkResults::default(), change.batch.users.clone());
-        let began = Instant::now();
+        let clock = &self.directory.clock;
+        let began = clock.instant();
         while !pending.is_empty() {
-            let known = self.tenant(change).await?;
-            let mutations = pending.iter().map(|id| self.mutation(change, *id, filter, &known));
-            let outcomes = self.directory.backend.mutations.mutate_all(mutations.collect()).await;
-            let (mut retried, mut cause) = (Vec::new(), None);
-            for (id, outcome) in pending.into_iter().zip(outcomes) {
-                match outcome {
-                    Ok(outcome) => results.add(effect(&outcome)),
-                    Err(Error::UserNotFound) => results.add(BulkEffect::Unmatched),
-                    Err(error @ Error::TenantNotFound) => return Err(error),
-                    Err(error) if is_retryable(&error) => {
-                        retried.push(id);
-                        cause = Some(error);
-                    }
-                    Err(error) => results.fail(id, self.host.error_reason(&error)),
-                }
-            }
-            pending = retried;
-            if let Some(error) = cause {
-                if began.elapsed() >= RETRY_TIMEOUT {
+            let mut refused = self.change_users(change, filter, pending, &mut results).await?;
+            if clock.instant() - began >= RETRY_TIMEOUT {
+                if !self.has_waited(change, refused.len())
+                    && let Some((_, error)) = refused.pop()
+                {
                     return Err(error);
                 }
-                sleep(RETRY_DELAY).await;
+                for (id, error) in refused.drain(..) {
+                    results.fail(id, self.host.error_reason(&error));
+                }
+            } else if !refused.is_empty() {
+                clock.sleep(RETRY_DELAY).await;
             }
+            pending = refused.into_iter().map(|(id, _)| id).collect();
         }
         Ok(results)
+    }
+
+    /// Whether so many users of the present batch have waited long enough.
+    fn has_waited(&self, change: &BulkChange, refused: usize) -> bool {
+        let is_all = refused == change.batch.users.len();
+        let max_wait = if is_all { MAX_WAIT_OF_ALL } else { MAX_WAIT };
+        let is_over = |wait: &BulkWait| self.directory.now().is_past(wait.since.plus(max_wait));
+        change.wait.as_ref().is_some_and(is_over)
+    }
+
+    /// Changes users, and adds their results. Returns those that the store did not accept.
+    async fn change_users(
+        &self,
+        change: &BulkChange,
+        filter: &Arc<Filter>,
+        users: Vec<LocalityId>,
+        results: &mut BulkResults,
+    ) -> Result<Vec<(LocalityId, Error)>, Error> {
+        let known = self.tenant(change).await?;
+        let mutations = users.iter().map(|id| self.mutation(change, *id, filter, &known));
+        let outcomes = self.directory.backend.mutations.mutate_all(mutations.collect()).await;
+        let mut refused = Vec::new();
+        for (id, outcome) in users.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(outcome) => results.add(effect(&outcome)),
+                Err(Error::UserNotFound) => results.add(BulkEffect::Unmatched),
+                Err(error @ Error::TenantNotFound) => return Err(error),
+                Err(error) if is_retryable(&error) => refused.push((id, error)),
+                Err(error) => results.fail(id, self.host.error_reason(&error)),
+            }
+        }
+        Ok(refused)
     }
 
     async fn tenant(&self, change: &BulkChange) -> Result<KnownTenant, Error> {
@@ -120,10 +147,15 @@ fn user_change(action: &BulkAction) -> UserChange {
     }
 }
 
-/// The id of the request for a user: the same on every server (version 8, RFC 9562).
+/// The id of the request for a user: the same on every server (version 8, RFC 9562). Another bulk
+/// change with the same id has others, and so has one that was undone.
 fn request_id(change: &BulkChange, id: LocalityId) -> LocalityId {
+    let undo_time = change.undo_time.unwrap_or_default();
+    let times = [change.create_time, undo_time];
+    let [created, undone] = times.map(|time| time.as_millis().to_le_bytes());
+    let (tenant, bulk) = (change.tenant.as_str().as_bytes(), change.id.as_bytes());
     let mut hash = Xxh3::new();
-    for part in [change.tenant.as_str().as_bytes(), change.id.as_bytes(), id.as_bytes()] {
+    for part in [tenant, bulk, &created, &undone, id.as_bytes()] {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
     }

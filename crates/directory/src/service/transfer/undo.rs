@@ -10,6 +10,7 @@ use crate::error::{Error, Invalid};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::user::State;
+use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::revert::METHOD;
 use crate::mutation::{Mutation, MutationKind, UserChange};
@@ -56,8 +57,8 @@ impl Directory {
     /// Begins to undo an operation. Nothing is read until [`Undo::next`].
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no id, or the tenant keeps no history;
-    /// [`Error::TenantNotFound`], [`Error::Unavailable`].
+    /// [`Error::Invalid`] if there is no id, or the tenant keeps no history; [`Error::Bulk`] if it
+    /// is a bulk change that runs; [`Error::TenantNotFound`], [`Error::Unavailable`].
     pub async fn begin_undo(
         self: &Arc<Self>,
         call: &MutationCall<'_>,
@@ -73,6 +74,10 @@ impl Directory {
         };
         if let Some(fault) = fault {
             return Err(Error::invalid(Invalid::Field, "operation_id", fault));
+        }
+        let bulk = self.backend.bulk_changes.bulk_change(&call.context.tenant, operation_id);
+        if bulk.await?.is_some() {
+            self.bulk_call(call.clone(), operation_id, BulkStep::Undo).await?;
         }
         Ok(Undo {
             directory: self.clone(),

@@ -1,0 +1,164 @@
+//! Servers that run bulk changes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use locality_uuid::{Generator, Mode};
+use polynym_directory::error::BulkError;
+use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
+use polynym_directory::mutation::bulk::BulkStep;
+use polynym_directory::service::bulk::calls::StartBulkChange;
+use polynym_directory::service::bulk::run::BulkHost;
+use polynym_directory::{
+    ConflictPolicy, Directory, Error, Limits, Mutation, NewUser, State, Tenant, UserChange, Value,
+};
+
+use super::{ID, create_tenant, step};
+use crate::fixture::Fixture;
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+
+/// A host whose callers have all rights, except for one.
+struct Host;
+
+impl BulkHost for Host {
+    fn may_change_users(&self, caller: &str, _: &Tenant) -> bool {
+        caller != "gone"
+    }
+
+    fn error_reason(&self, _: &Error) -> &'static str {
+        "SOME_REASON"
+    }
+}
+
+/// Runs bulk changes on two servers until the one with this id has ended.
+async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, Failure> {
+    let context = directories[0].context(Tenant::DEFAULT, "web", "GetBulkChange", "");
+    let ended = async {
+        loop {
+            let found = directories[0].bulk_change(&context, id).await?;
+            if found.end_time.is_some() {
+                return Ok::<_, Failure>(found);
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        ended = ended => ended,
+        never = directories[0].run_bulk_changes(Arc::new(Host)) => match never {},
+        never = directories[1].run_bulk_changes(Arc::new(Host)) => match never {},
+    }
+}
+
+fn directories(f: &Fixture) -> [Arc<Directory>; 2] {
+    let ids = || Generator::new(Mode::Variable);
+    [(); 2].map(|()| Arc::new(Directory::new(f.store.clone(), ids(), Limits::default())))
+}
+
+async fn start_by(
+    directory: &Directory,
+    caller: &str,
+    request: StartBulkChange<'_>,
+) -> Result<BulkChange, Error> {
+    let context = directory.context(Tenant::DEFAULT, caller, "StartBulkChange", "");
+    directory.start_bulk_change(context.into(), request).await
+}
+
+/// Creates users, of whom the first ones are disabled, deleted and merged.
+async fn users_in_all_states(
+    f: &Fixture,
+    count: i64,
+) -> Result<Vec<polynym_directory::User>, Failure> {
+    let (mut users, tenant_since) = (Vec::new(), create_tenant(f).await?);
+    for n in 0..count {
+        let attributes = [("n".to_owned(), Value::Int(n % 3))].into();
+        let new = NewUser { attributes, ..NewUser::default() };
+        let creation = f.mutation(f.ids.next_id(), UserChange::Create(new));
+        users.push(f.mutate(Mutation { tenant_since, ..creation }).await?);
+    }
+    let changes = [
+        UserChange::Disable,
+        UserChange::Delete,
+        UserChange::Merge(users[3].id, ConflictPolicy::SecondaryWins),
+    ];
+    for (user, change) in users.iter().zip(changes) {
+        let mutation = f.mutation(user.id, change);
+        f.mutate(Mutation { tenant_since, ..mutation }).await?;
+    }
+    Ok(users)
+}
+
+/// The filter is on the state that the change changes, and on an attribute that the next one
+/// raises.
+pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
+    const USERS: i64 = 110;
+    let users = users_in_all_states(&f, USERS).await?;
+    let servers = directories(&f);
+    let disable = StartBulkChange {
+        id: "disable",
+        filter: "state = ACTIVE",
+        action: BulkAction::Disable,
+        dry_run: true,
+    };
+    start_by(&servers[0], "web", StartBulkChange { id: "dry", ..disable.clone() }).await?;
+    let dry = run(&servers, "dry").await?;
+    start_by(&servers[1], "web", StartBulkChange { dry_run: false, ..disable.clone() }).await?;
+    let changed = run(&servers, "disable").await?;
+    equal(&changed.counts.changed, &(USERS as u64 - 3), "the disabled users")?;
+    equal(&dry.counts, &changed.counts, "what the dry run counts")?;
+
+    let edits = [("n".to_owned(), Some(Value::Int(1_000)))];
+    let raise = StartBulkChange {
+        id: "raise",
+        filter: "attributes.n >= 0",
+        action: BulkAction::Attributes(edits.into()),
+        dry_run: false,
+    };
+    start_by(&servers[0], "web", raise).await?;
+    let counts = run(&servers, "raise").await?.counts;
+    // The merged user has no attributes any more.
+    equal(&(counts.changed, counts.skipped), &(USERS as u64 - 2, 1), "the raised users")?;
+    for user in &users[4..] {
+        let present = f.get(user.id).await?.ok_or("a user is gone")?;
+        equal(&present.state, &State::Disabled, "the state")?;
+        equal(&present.attributes["n"], &Value::Int(1_000), "the attribute")?;
+        let operations: Vec<_> =
+            f.events(user).await?.into_iter().map(|event| event.origin.operation_id).collect();
+        equal(&operations, &["raise", "disable", ""].map(str::to_owned).into(), "the events")?;
+    }
+    let other = StartBulkChange { filter: "state = DISABLED", ..disable };
+    let exists = start_by(&servers[0], "web", other).await;
+    ensure(matches!(exists, Err(Error::Bulk(BulkError::Exists))), "another one with the id")
+}
+
+pub async fn a_caller_without_rights_changes_nobody(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&["handle:joe"]).await?;
+    let servers = directories(&f);
+    let delete = StartBulkChange { id: ID, filter: "", action: BulkAction::Delete, dry_run: false };
+    start_by(&servers[0], "gone", delete).await?;
+    let stopped = run(&servers, ID).await?;
+    equal(&stopped.state, &BulkState::Stopped, "the state")?;
+    equal(&&*stopped.end_reason, &"ROLE_DENIED", "the reason")?;
+    f.has(&user).await?;
+
+    let context = servers[0].context(Tenant::DEFAULT, "web", "ResumeBulkChange", "");
+    servers[0].resume_bulk_change(context.into(), ID).await?;
+    let ended = run(&servers, ID).await?;
+    equal(&(ended.state, ended.counts.changed), &(BulkState::Completed, 1), "the end")
+}
+
+pub async fn an_id_is_used_again_for_another_bulk_change(f: Fixture) -> Result<(), Failure> {
+    let user = f.create(&["handle:joe"]).await?;
+    let servers = directories(&f);
+    for _ in 0..2 {
+        let action = BulkAction::Disable;
+        let disable = StartBulkChange { id: ID, filter: "state = ACTIVE", action, dry_run: false };
+        start_by(&servers[0], "web", disable).await?;
+        equal(&run(&servers, ID).await?.counts.changed, &1, "the disabled users")?;
+        let disabled = f.get(user.id).await?.ok_or("the user is gone")?;
+        equal(&disabled.state, &State::Disabled, "the state")?;
+        f.change(&user, UserChange::Enable).await?;
+        step(&f, ID, BulkStep::Remove).await?;
+    }
+    Ok(())
+}

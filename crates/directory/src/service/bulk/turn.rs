@@ -1,0 +1,203 @@
+//! The turn of one bulk change on one server. The server records its progress after each batch, so
+//! that another one can go on.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use locality_uuid::LocalityId;
+
+use super::queue::Key;
+use super::run::BulkHost;
+use crate::error::Error;
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
+use crate::model::bulk::progress::BulkBatch;
+use crate::mutation::MutationKind;
+use crate::mutation::bulk::{BulkProgress, BulkStep, RunStep};
+use crate::mutation::read_set::MutationReport;
+use crate::search::{AccessPath, Field, Filter, Order};
+use crate::service::Directory;
+use crate::service::tenant_cache::KnownTenant;
+
+/// The method in the events of bulk changes.
+pub(super) const METHOD: &str = "StartBulkChange";
+/// How long one runs before the others.
+const RUN_TIME: Duration = Duration::from_secs(1);
+/// The longest pause between two batches.
+const MAX_BATCH_PAUSE: Duration = Duration::from_millis(200);
+/// The interval at which the lease is renewed during a batch.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Runs bulk changes on one server.
+pub(super) struct BulkRunner {
+    pub directory: Arc<Directory>,
+    pub host: Arc<dyn BulkHost>,
+    /// The random id of this server.
+    server: LocalityId,
+}
+
+impl BulkRunner {
+    /// The runner of this server.
+    pub fn new(directory: Arc<Directory>, host: Arc<dyn BulkHost>) -> Self {
+        let server = directory.ids.next_id();
+        Self { directory, host, server }
+    }
+
+    /// Runs a bulk change for a turn. Returns its caller, or none if the turn had no effect.
+    pub async fn run(self: Arc<Self>, (tenant, id): Key) -> Option<String> {
+        let key = (tenant, id);
+        let ran = AssertUnwindSafe(self.run_batches(&key)).catch_unwind().await;
+        let ran = match ran {
+            Ok(ran) => ran,
+            Err(_) => {
+                let (tenant, bulk) = &key;
+                tracing::error!(%tenant, bulk, "a bulk change panicked; it fails");
+                self.step(&key, self.end(BulkState::Failed, "INTERNAL")).await
+            }
+        };
+        match ran {
+            Ok(change) => change.map(|change| change.caller),
+            Err(error) => {
+                let ((tenant, bulk), error) = (&key, error.with_causes());
+                tracing::warn!(%tenant, bulk, %error, "a bulk change waits; it is retried");
+                None
+            }
+        }
+    }
+
+    /// Runs batches until the time is over. Returns the bulk change afterwards; none if another
+    /// server runs it.
+    async fn run_batches(&self, key: &Key) -> Result<Option<BulkChange>, Error> {
+        let Some(mut change) = self.step(key, BulkStep::Take(self.server)).await? else {
+            return Ok(None);
+        };
+        let clock = &self.directory.clock;
+        let began = clock.instant();
+        while change.is_running() && change.lease.is_some() {
+            let batch_began = clock.instant();
+            let releases_lease = batch_began - began >= RUN_TIME;
+            let Some(after) = self.run_batch(key, &change, releases_lease).await? else {
+                return Ok(None);
+            };
+            change = after;
+            if change.wait.is_some() {
+                break;
+            }
+            clock.sleep(((clock.instant() - batch_began) / 2).min(MAX_BATCH_PAUSE)).await;
+        }
+        if !change.is_running() {
+            let (tenant, counts) = (change.tenant.as_str(), &change.counts);
+            let failed: u64 = counts.failed.values().sum();
+            tracing::info!(tenant, bulk = change.id, state = ?change.state,
+                changed = counts.changed, failed, reason = change.end_reason,
+                "a bulk change ended");
+        }
+        Ok(Some(change))
+    }
+
+    /// Changes the users of the present batch, finds the next one, and records both. Returns none
+    /// if another server has taken over.
+    async fn run_batch(
+        &self,
+        key: &Key,
+        change: &BulkChange,
+        releases_lease: bool,
+    ) -> Result<Option<BulkChange>, Error> {
+        if !self.host.may_change_users(&change.caller, &change.tenant) {
+            return self.step(key, self.end(BulkState::Stopped, "ROLE_DENIED")).await;
+        }
+        let progress = tokio::select! {
+            progress = self.progress(change, releases_lease) => progress,
+            () = self.keep_lease(key) => return Ok(None),
+        };
+        let (tenant, bulk) = key;
+        let step = match progress {
+            Ok(progress) => BulkStep::Run(self.server, RunStep::Save(Box::new(progress))),
+            Err(error) => {
+                let reason = self.host.error_reason(&error);
+                let causes = error.with_causes();
+                if is_retryable(&error) {
+                    tracing::warn!(%tenant, bulk, error = causes, "users of a bulk change wait");
+                    BulkStep::Run(self.server, RunStep::Wait(reason.to_owned()))
+                } else {
+                    tracing::warn!(%tenant, bulk, error = causes, "a bulk change failed");
+                    self.end(BulkState::Failed, reason)
+                }
+            }
+        };
+        self.step(key, step).await
+    }
+
+    /// Renews the lease until another server has taken over.
+    async fn keep_lease(&self, key: &Key) {
+        loop {
+            self.directory.clock.sleep(RENEW_INTERVAL).await;
+            match self.step(key, BulkStep::Run(self.server, RunStep::Renew)).await {
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    let ((tenant, bulk), error) = (key, error.with_causes());
+                    tracing::warn!(%tenant, bulk, %error, "the lease of a bulk change was not \
+                        renewed");
+                }
+            }
+        }
+    }
+
+    async fn progress(
+        &self,
+        change: &BulkChange,
+        releases_lease: bool,
+    ) -> Result<BulkProgress, Error> {
+        let filter = Arc::new(self.directory.parse_filter(&change.filter).await?);
+        let results = self.change_batch(change, &filter).await?;
+        let next = self.next_batch(change, &filter).await?;
+        Ok(BulkProgress { results, next, releases_lease })
+    }
+
+    /// The users after the present batch.
+    async fn next_batch(&self, change: &BulkChange, filter: &Filter) -> Result<BulkBatch, Error> {
+        let BulkBatch { cursor, is_last, .. } = &change.batch;
+        if *is_last {
+            return Ok(BulkBatch { users: Vec::new(), cursor: cursor.clone(), is_last: true });
+        }
+        let directory = &*self.directory;
+        let context = directory.context(change.tenant.clone(), &change.caller, METHOD, "");
+        directory.matching_users(&context, filter, |path| keeps_order(path, change), cursor).await
+    }
+
+    fn end(&self, state: BulkState, reason: &str) -> BulkStep {
+        BulkStep::Run(self.server, RunStep::End(state, reason.to_owned()))
+    }
+
+    /// Takes a step. Returns the bulk change after it; none if another server has taken over.
+    async fn step(&self, (tenant, id): &Key, step: BulkStep) -> Result<Option<BulkChange>, Error> {
+        let kind = MutationKind::Bulk(id.clone(), step);
+        let mutation = self.directory.own_mutation(tenant, KnownTenant::default(), kind);
+        match self.directory.backend.mutations.mutate(mutation).await?.report {
+            MutationReport::BulkChange(change) => Ok(Some(*change)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Whether the same may succeed later.
+pub(super) const fn is_retryable(error: &Error) -> bool {
+    match error {
+        Error::Internal(_) => false,
+        Error::DiskFull | Error::IndexChanging | Error::NotSearchable => true,
+        other => other.is_of_store(),
+    }
+}
+
+/// Whether the change leaves users at their places in the order of a path, so that the search meets
+/// each of them once.
+fn keeps_order(path: &AccessPath, change: &BulkChange) -> bool {
+    match (&change.action, path.order(), path.field()) {
+        (BulkAction::Attributes(edits), Order::Value, Some(Field::Attribute(name))) => {
+            !edits.contains_key(name)
+        }
+        _ => true,
+    }
+}
