@@ -2242,7 +2242,8 @@ type StartBulkChangeRequest struct {
 	// The tenant. Empty means `default`.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The id of the bulk change, and of the operation of its events: at most 64 letters, digits and any of `. _ : -`.
-	// Empty: the `request_id` or, without one, a new UUID.
+	// Empty: the `request_id` or, without one, a new UUID. An id that ends in a UUID with a time (version 7) is refused if
+	// the time is more than five minutes ahead.
 	BulkId string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
 	// The filter, as SearchUsers has it. Empty: all users.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
