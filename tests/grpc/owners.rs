@@ -7,7 +7,7 @@ use polynym_proto::v1;
 use tonic::{Code, Request};
 
 use super::{fresh, user};
-use crate::support::calls::{Client, email, handle, url};
+use crate::support::calls::{Client, email, handle};
 use crate::support::status::status_details;
 
 async fn owners(client: &mut Client, identifier: v1::Identifier) -> v1::ListOwnersResponse {
@@ -94,25 +94,6 @@ async fn at_most_33_owners_are_listed() {
     let details = status_details(error);
     assert_eq!((details.code, &*details.reason), (Code::InvalidArgument, "IDENTIFIER_INVALID"));
     assert_eq!(details.fields, ["identifier"]);
-}
-
-/// Users whose records do not fit into one answer of the store.
-#[tokio::test]
-async fn large_former_owners_are_all_listed() {
-    let (_server, mut client) = fresh().await;
-    client.hold_nothing().await;
-    let mut former = Vec::new();
-    for n in 0..32 {
-        let address = |k| format!("https://example.com/{n}/{k}/{}", "x".repeat(1_900));
-        let large = user("Large", (0..80).map(|k| url(&address(k))).collect());
-        let id = client.create(large).await.unwrap().user_id;
-        client.link(&id, handle("joe")).await.unwrap();
-        client.unlink(&id, handle("joe")).await.unwrap();
-        former.insert(0, id);
-    }
-    let listed = owners(&mut client, handle("joe")).await;
-    assert_eq!(ids(&listed), former);
-    assert!(listed.owners.iter().all(|owner| owner.identity.is_some()));
 }
 
 /// All events of a request, page by page.
