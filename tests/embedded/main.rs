@@ -8,6 +8,7 @@
 )]
 
 mod batches;
+mod bulk;
 mod calls;
 mod clocks;
 mod coalesce;
@@ -15,6 +16,7 @@ mod crash;
 mod damage;
 mod damaged_records;
 mod disk_outage;
+mod events;
 mod expiry;
 mod foreign_files;
 mod full_disk;
@@ -25,6 +27,7 @@ mod journal;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
+mod owners;
 mod second_rules;
 mod server_kills;
 mod usage;

@@ -2102,7 +2102,8 @@ type BulkChange struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// When it ended. Absent while it is running.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// Why it stopped or failed: the name of the caller who stopped it, or an error. Empty otherwise.
+	// Why it stopped or failed: the name of the caller who stopped it, `RESTORED` if it was running in a backup from which
+	// the store was restored, or an error. Empty otherwise.
 	EndReason     string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -146,9 +146,8 @@ mod tests {
     #[test]
     fn an_operation_does_not_begin_long_before_the_time_in_its_id() {
         let time = Timestamp::from_millis(1_645_557_742_000);
-        let check = |operation_id: &str, now| {
-            Purpose { operation_id, ..Purpose::default() }.check_new(now)
-        };
+        let check =
+            |operation_id: &str, now| Purpose { operation_id, ..Purpose::default() }.check_new(now);
         let id = "import-017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
         assert!(check(id, time.minus(MAX_AHEAD)).is_ok());
         assert!(check(id, time.plus(MAX_AHEAD)).is_ok());

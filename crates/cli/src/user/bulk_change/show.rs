@@ -120,10 +120,15 @@ fn state(change: &BulkChange) -> &'static str {
     }
 }
 
+/// The reasons of a stop other than the name of a caller.
+const NOT_BY_CALLERS: [&str; 2] = ["ROLE_DENIED", "RESTORED"];
+
 fn end_reason(change: &BulkChange) -> String {
     match (change.state(), printable(&change.end_reason)) {
         (_, reason) if reason.is_empty() => String::new(),
-        (BulkChangeState::Stopped, reason) => format!(" by {reason}"),
+        (BulkChangeState::Stopped, reason) if !NOT_BY_CALLERS.contains(&&*reason) => {
+            format!(" by {reason}")
+        }
         (_, reason) => format!(": {reason}"),
     }
 }
