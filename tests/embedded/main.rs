@@ -9,6 +9,7 @@
 
 mod batches;
 mod bulk;
+mod bulk_records;
 mod calls;
 mod clocks;
 mod coalesce;
@@ -16,6 +17,7 @@ mod crash;
 mod damage;
 mod damaged_records;
 mod disk_outage;
+mod events;
 mod expiry;
 mod foreign_files;
 mod full_disk;
@@ -26,6 +28,7 @@ mod journal;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
+mod owners;
 mod second_rules;
 mod server_kills;
 mod usage;

@@ -188,7 +188,7 @@ async fn the_end_of_an_import_waits_for_the_store() {
     let backend = Backend { mutations: Arc::new(failing), ..store };
     let ids = Generator::new(Mode::Variable);
     let directory = Arc::new(Directory::new(backend, ids, Limits::default()));
-    let import = directory.begin_import("", ImportOptions::default());
+    let import = directory.begin_import("", ImportOptions::default()).unwrap();
     let merged = [users::id(1), users::id(2), users::id(3)];
     let orphans = import.are_orphans(&Tenant::DEFAULT, &merged).await.unwrap();
     assert_eq!(orphans, [false; 3]);

@@ -16,6 +16,8 @@ use crate::support::scenarios::histories::{events, of};
 use crate::support::status::{StatusDetails, status_details};
 
 const ID: &str = "bulk-1";
+/// A UUID with a time in the far future, as far as UUIDs have one.
+const FUTURE: &str = "fffffffe-0000-7000-8000-000000000000";
 
 fn request(filter: &str) -> StartBulkChangeRequest {
     StartBulkChangeRequest {
@@ -244,6 +246,15 @@ async fn what_cannot_be_run_is_refused() {
             invalid("bulk_id"),
         ),
         (StartBulkChangeRequest { bulk_id: "x".repeat(65), ..request("") }, invalid("bulk_id")),
+        (StartBulkChangeRequest { bulk_id: FUTURE.to_owned(), ..request("") }, invalid("bulk_id")),
+        (
+            StartBulkChangeRequest {
+                bulk_id: String::new(),
+                request_id: FUTURE.to_owned(),
+                ..request("")
+            },
+            invalid("request_id"),
+        ),
     ] {
         assert_eq!(refused(&mut client, request).await, expected);
     }

@@ -9,6 +9,9 @@ use crate::support::scenarios::histories::{events, of};
 use crate::support::scenarios::tenant_history::{events as tenant_events, pages_of};
 use crate::support::status::{StatusDetails, status_details};
 
+/// The id of an operation with a time in the far future, as far as UUIDs have one.
+const FUTURE: &str = "import-fffffffe-0000-7000-8000-000000000000";
+
 /// A request with these headers.
 fn with<M>(message: M, headers: &[(&'static str, &str)]) -> Request<M> {
     let mut request = Request::new(message);
@@ -80,6 +83,7 @@ async fn texts_that_break_the_rules_are_refused_before_anything_changes() {
         ("polynym-reason", "%20"),
         ("polynym-operation-id", &long_id),
         ("polynym-operation-id", "joe@example.com"),
+        ("polynym-operation-id", FUTURE),
     ] {
         let request = v1::DisableUserRequest { user_id: joe.user_id.clone(), ..Default::default() };
         let refused = client.registry.disable_user(with(request, &[(name, value)])).await;
@@ -90,4 +94,18 @@ async fn texts_that_break_the_rules_are_refused_before_anything_changes() {
         assert_eq!(status_details(refused.unwrap_err()), expected, "{name}: {value}");
     }
     assert_eq!(client.get(&joe.user_id).await.unwrap(), joe);
+}
+
+#[tokio::test]
+async fn an_import_whose_id_has_a_later_time_is_refused_as_a_whole() {
+    let (_server, mut client) = fresh().await;
+    let options = Some(v1::import_users_request::Options::default());
+    let first = v1::ImportUsersRequest { options, ..Default::default() };
+    let ann = user("", vec![handle("ann")]);
+    let line = v1::ImportUsersRequest { line: 1, user: Some(ann), ..Default::default() };
+    let request = with(tokio_stream::iter([first, line]), &[("polynym-operation-id", FUTURE)]);
+    let mut answers = client.admin.import_users(request).await.unwrap().into_inner();
+    let refused = status_details(answers.message().await.unwrap_err());
+    assert_eq!(refused.fields, ["polynym-operation-id"]);
+    assert!(client.resolve(handle("ann")).await.is_err());
 }

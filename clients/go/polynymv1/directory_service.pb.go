@@ -2282,7 +2282,8 @@ type ListOwnersResponse_Owner struct {
 	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
 	// The end of the period, exclusive. Absent if the user owns the identifier now.
 	To *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
-	// The identity: as it is now, or as it was at the end of the period. Absent if the user was purged.
+	// The identity: as it is now, or as it was at the end of the period. Absent if the user was purged, or if the record
+	// of a former owner is damaged.
 	Identity      *Identity `protobuf:"bytes,4,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -2102,7 +2102,8 @@ type BulkChange struct {
 	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
 	// When it ended. Absent while it is running.
 	EndTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=end_time,json=endTime,proto3" json:"end_time,omitempty"`
-	// Why it stopped or failed: the name of the caller who stopped it, or an error. Empty otherwise.
+	// Why it stopped or failed: the name of the caller who stopped it, `RESTORED` if it was running in a backup from which
+	// the store was restored, or an error. Empty otherwise.
 	EndReason string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
 	// The reason of the error, such as `STORE_UNAVAILABLE`, for which its next users are being retried. Empty unless they
 	// are.
@@ -2252,7 +2253,8 @@ type StartBulkChangeRequest struct {
 	// The tenant. Empty means `default`.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The id of the bulk change, and of the operation of its events: at most 64 letters, digits and any of `. _ : -`.
-	// Empty: the `request_id` or, without one, a new UUID.
+	// Empty: the `request_id` or, without one, a new UUID. An id that ends in a UUID with a time (version 7) is refused if
+	// the time is more than five minutes ahead.
 	BulkId string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
 	// The filter, as SearchUsers has it. Empty: all users.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`

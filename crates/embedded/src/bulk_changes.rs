@@ -1,7 +1,7 @@
 //! Bulk changes. Their tables exist once a tenant has had one.
 
 use async_trait::async_trait;
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{ReadTransaction, ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, optional};
@@ -12,6 +12,8 @@ use polynym_directory::model::bulk::change::BulkChange;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::stores::BulkChanges;
 use polynym_directory::timestamp::Timestamp;
+use polynym_store_common::integrity::{BulkFault, BulkKey};
+use polynym_store_common::unreadable::report_unreadable_bulk;
 
 /// Greater than the id of any bulk change.
 const LAST_ID: &str = "\u{10ffff}";
@@ -47,7 +49,7 @@ impl BulkChanges for Embedded {
         self.write_aside(move |transaction| {
             let mut tables = BulkTables::open(transaction)?;
             for id in tables.ids(&tenant)? {
-                tables.remove(&tenant, &id)?;
+                tables.remove((tenant.as_str(), &id))?;
             }
             Ok(())
         })
@@ -70,15 +72,17 @@ impl<'t> BulkTables<'t> {
 
     /// A bulk change.
     pub fn get(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Fault> {
-        let row = self.changes.get((tenant.as_str(), id))?;
-        row.map(|row| decode(row.value().2)).transpose()
+        read_change(&self.changes, (tenant.as_str(), id))
     }
 
     /// The number of a tenant's running bulk changes.
     pub fn count_running(&self, tenant: &Tenant) -> Result<usize, Fault> {
         let mut count = 0;
         for row in self.changes.range(all_of(tenant))? {
-            count += usize::from(row?.1.value().1);
+            let (key, row) = row?;
+            let (_, is_running, bytes) = row.value();
+            // One that cannot be read does not run.
+            count += usize::from(is_running && decode(key.value(), bytes).is_ok());
         }
         Ok(count)
     }
@@ -86,7 +90,7 @@ impl<'t> BulkTables<'t> {
     /// Stores a bulk change.
     pub fn put(&mut self, change: &BulkChange) -> Result<(), Fault> {
         let (tenant, id, due) = (change.tenant.as_str(), &*change.id, change.due_time());
-        self.remove(&change.tenant, id)?;
+        self.remove((tenant, id))?;
         let row = (due.as_millis(), change.is_running(), &*change.encode());
         self.changes.insert((tenant, id), row)?;
         self.times.insert((due.as_millis(), tenant, id), ())?;
@@ -94,11 +98,37 @@ impl<'t> BulkTables<'t> {
     }
 
     /// Removes a bulk change.
-    pub fn remove(&mut self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
-        let key = (tenant.as_str(), id);
-        let due = self.changes.remove(key)?.map(|row| row.value().0);
+    pub fn remove(&mut self, (tenant, id): (&str, &str)) -> Result<(), Fault> {
+        let due = self.changes.remove((tenant, id))?.map(|row| row.value().0);
         if let Some(due) = due {
-            self.times.remove((due, tenant.as_str(), id))?;
+            self.times.remove((due, tenant, id))?;
+        }
+        Ok(())
+    }
+
+    /// Stops a bulk change, unless it cannot be read.
+    pub fn stop(&mut self, key: (&str, &str), reason: &str, now: Timestamp) -> Result<(), Fault> {
+        let found = self.changes.get(key)?.and_then(|row| decode(key, row.value().2).ok());
+        if let Some(mut change) = found {
+            change.stop(reason, now);
+            self.put(&change)?;
+        }
+        Ok(())
+    }
+
+    /// Repairs a fault, unless the bulk change cannot be read.
+    pub fn repair(&mut self, fault: &BulkFault) -> Result<(), Fault> {
+        match fault {
+            BulkFault::Unreadable(_) => {}
+            BulkFault::Tenantless(BulkKey { tenant, id }) => self.remove((tenant, id))?,
+            BulkFault::Unscheduled(BulkKey { tenant, id }) => {
+                if let Some(change) = read_change(&self.changes, (tenant, id))? {
+                    self.put(&change)?;
+                }
+            }
+            BulkFault::StrayTime(due, BulkKey { tenant, id }) => {
+                self.times.remove((*due, &**tenant, &**id))?;
+            }
         }
         Ok(())
     }
@@ -114,15 +144,19 @@ impl Snapshot {
         let Some(changes) = optional(self.transaction.open_table(BULK_CHANGES))? else {
             return Ok(None);
         };
-        let row = changes.get((tenant.as_str(), id))?;
-        row.map(|row| decode(row.value().2)).transpose()
+        read_change(&changes, (tenant.as_str(), id))
     }
 
     fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Fault> {
         let Some(changes) = optional(self.transaction.open_table(BULK_CHANGES))? else {
             return Ok(Vec::new());
         };
-        changes.range(all_of(tenant))?.map(|row| decode(row?.1.value().2)).collect()
+        let mut found = Vec::new();
+        for row in changes.range(all_of(tenant))? {
+            let (key, row) = row?;
+            found.extend(readable(key.value(), decode(key.value(), row.value().2))?);
+        }
+        Ok(found)
     }
 
     /// The bulk changes that are due and run, or have ended.
@@ -132,23 +166,71 @@ impl Snapshot {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<(Tenant, String)>, Fault> {
-        let Some(times) = optional(self.transaction.open_table(BULK_TIMES))? else {
-            return Ok(Vec::new());
-        };
-        let changes = self.transaction.open_table(BULK_CHANGES)?;
+        let changes = optional(self.transaction.open_table(BULK_CHANGES))?;
+        let times = optional(self.transaction.open_table(BULK_TIMES))?;
+        let (Some(changes), Some(times)) = (changes, times) else { return Ok(Vec::new()) };
         let mut due = Vec::new();
         for row in times.range(..(now.as_millis().saturating_add(1), "", ""))? {
             if due.len() == limit {
                 break;
             }
             let key = row?.0;
-            let (_, tenant, id) = key.value();
-            let change = changes.get((tenant, id))?;
-            if change.is_some_and(|row| row.value().1 == is_running) {
-                due.push((Tenant::parse(tenant).map_err(Fault::damaged)?, id.to_owned()));
+            let (time, tenant, id) = key.value();
+            if changes.get((tenant, id))?.is_some_and(|row| row.value().1 != is_running) {
+                continue;
             }
+            let change = readable((tenant, id), change_at(&changes, time, (tenant, id)))?;
+            due.extend(change.map(|change| (change.tenant, change.id)));
         }
         Ok(due)
+    }
+}
+
+/// The tenants and ids of all running bulk changes.
+pub fn running_bulk_changes(transaction: &ReadTransaction) -> Result<Vec<(String, String)>, Fault> {
+    let mut running = Vec::new();
+    if let Some(changes) = optional(transaction.open_table(BULK_CHANGES))? {
+        for row in changes.iter()? {
+            let (key, row) = row?;
+            let (tenant, id) = key.value();
+            if row.value().1 {
+                running.push((tenant.to_owned(), id.to_owned()));
+            }
+        }
+    }
+    Ok(running)
+}
+
+/// The bulk change that is due at a time.
+fn change_at(
+    changes: &impl ReadableTable<(&'static str, &'static str), (i64, bool, &'static [u8])>,
+    time: i64,
+    key: (&str, &str),
+) -> Result<BulkChange, Fault> {
+    let row = changes.get(key)?.filter(|row| row.value().0 == time);
+    let row = row.ok_or_else(|| Fault::damaged("a time without its bulk change"))?;
+    decode(key, row.value().2)
+}
+
+fn read_change(
+    changes: &impl ReadableTable<(&'static str, &'static str), (i64, bool, &'static [u8])>,
+    key: (&str, &str),
+) -> Result<Option<BulkChange>, Fault> {
+    let row = changes.get(key)?;
+    row.map(|row| decode(key, row.value().2)).transpose()
+}
+
+/// Leaves a bulk change out that is damaged.
+fn readable(
+    (tenant, id): (&str, &str),
+    read: Result<BulkChange, Fault>,
+) -> Result<Option<BulkChange>, Fault> {
+    match read {
+        Err(fault @ Fault::Damaged(_)) => {
+            report_unreadable_bulk(tenant, id, &fault);
+            Ok(None)
+        }
+        read => read.map(Some),
     }
 }
 
@@ -156,6 +238,7 @@ fn all_of(tenant: &Tenant) -> std::ops::RangeInclusive<(&str, &str)> {
     (tenant.as_str(), "")..=(tenant.as_str(), LAST_ID)
 }
 
-fn decode(bytes: &[u8]) -> Result<BulkChange, Fault> {
-    BulkChange::decode(bytes).map_err(Fault::damaged)
+/// Decodes a bulk change that is stored under this tenant and id.
+pub fn decode(key: (&str, &str), bytes: &[u8]) -> Result<BulkChange, Fault> {
+    BulkChange::decode(key, bytes).map_err(Fault::damaged)
 }

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
+use crate::database::freshness::Key;
 use crate::database::operations::Mongo;
 use crate::database::transaction::{Transaction, expect_matched};
 use crate::database::writes::WriteCommand;
@@ -20,6 +21,7 @@ use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use polynym_directory::stores::BulkChanges;
 use polynym_directory::timestamp::Timestamp;
+use polynym_store_common::unreadable::report_unreadable_bulk;
 
 /// Between a tenant and the id of a bulk change in the id of a document, and the next character.
 const SEPARATOR: char = '/';
@@ -42,7 +44,7 @@ impl BulkChanges for Mongo {
         self.read(|own| async move {
             let options = own.time_limit();
             let found = own.find_documents(&own.collection(BULK), filter, options).await?;
-            found.iter().map(|document| read_change(document)).collect()
+            Ok(found.iter().filter_map(|document| readable(document)).collect())
         })
         .await
     }
@@ -75,13 +77,22 @@ impl BulkChanges for Mongo {
 }
 
 impl Mongo {
-    /// The keys of the first documents that match, by the time when they are due.
+    /// The keys of the first bulk changes that match, by the time when they are due.
     async fn due(&self, filter: Document, limit: usize) -> Result<Vec<(Tenant, String)>, Error> {
         self.read(|own| async move {
-            let mut options = own.find_options(doc! { EXPIRES_AT: 1 }, limit);
-            options.projection = Some(doc! { TENANT: 1 });
-            let found = own.find_documents(&own.collection(BULK), filter, options).await?;
-            found.iter().map(|document| read_key(document)).collect()
+            let (bulk, mut count) = (own.collection(BULK), limit);
+            loop {
+                let options = own.find_options(doc! { EXPIRES_AT: 1 }, count);
+                let found = own.find_documents(&bulk, filter.clone(), options).await?;
+                let changes = found.iter().filter_map(|document| readable(document));
+                let keys = changes.map(|change| (change.tenant, change.id)).take(limit);
+                let keys: Vec<_> = keys.collect();
+                // Those that cannot be read must not hide the others.
+                if keys.len() == limit || found.len() < count {
+                    return Ok(keys);
+                }
+                count *= 2;
+            }
         })
         .await
     }
@@ -100,12 +111,16 @@ impl Transaction<'_> {
             let found = self.find_one(&bulk, doc! { ID: document_id(tenant, id) }).await?;
             self.bulk_revision = found.as_deref().map(revision).transpose()?;
             read_set.bulk.change = Some(found.as_deref().map(read_change).transpose()?);
+            self.record_reads(iter::once(Key::Bulk(id.clone())));
         }
         if needs.running_bulk_changes {
             let mut running = all_of(tenant);
             running.insert(RUNNING, true);
-            let count = self.find_documents(&bulk, running, None).await?.len();
-            read_set.bulk.running = Some(count);
+            let found = self.find_documents(&bulk, running, None).await?;
+            // One that cannot be read does not run.
+            let readable = found.iter().filter(|document| read_change(document).is_ok());
+            read_set.bulk.running = Some(readable.count());
+            self.record_reads(iter::once(Key::RunningBulk));
         }
         Ok(())
     }
@@ -120,11 +135,7 @@ impl Transaction<'_> {
         for write in &write_set.writes {
             match write {
                 Write::PutBulkChange(change) => {
-                    self.put_bulk_change(
-                        change,
-                        read_set.bulk.change.as_ref().and_then(Option::as_ref),
-                    )
-                    .await?;
+                    self.put_bulk_change(change, begins(change, read_set)).await?;
                 }
                 Write::RemoveBulkChange(id) => {
                     self.remove_bulk_change(&mutation.tenant, id).await?;
@@ -136,12 +147,8 @@ impl Transaction<'_> {
     }
 
     /// Stores a bulk change over the one that was read.
-    async fn put_bulk_change(
-        &mut self,
-        change: &BulkChange,
-        before: Option<&BulkChange>,
-    ) -> Result<(), Fault> {
-        if change.is_running() && !before.is_some_and(BulkChange::is_running) {
+    async fn put_bulk_change(&mut self, change: &BulkChange, begins: bool) -> Result<(), Fault> {
+        if begins {
             let tenant = change.tenant.as_str();
             let filter = doc! { ID: format!("{tenant}{SEPARATOR}") };
             let count =
@@ -160,11 +167,23 @@ impl Transaction<'_> {
         expect_matched(self.execute(replace).await?, 1)
     }
 
+    /// Stores a bulk change under its own state and time.
+    pub async fn refile_bulk_change(&mut self, stored: &RawDocument) -> Result<(), Fault> {
+        self.bulk_revision = Some(revision(stored)?);
+        self.put_bulk_change(&read_change(stored)?, false).await
+    }
+
     /// Removes the bulk change that was read.
     async fn remove_bulk_change(&mut self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
         let filter = doc! { ID: document_id(tenant, id), REVISION: self.bulk_revision };
         expect_matched(self.execute(WriteCommand::delete_one(BULK, &filter)?).await?, 1)
     }
+}
+
+/// Whether a write makes a bulk change run that does not run in the read set.
+pub fn begins(change: &BulkChange, read_set: &ReadSet) -> bool {
+    let before = read_set.bulk.change.as_ref().and_then(Option::as_ref);
+    change.is_running() && !before.is_some_and(BulkChange::is_running)
 }
 
 fn document(change: &BulkChange, revision: i64) -> Document {
@@ -191,23 +210,37 @@ fn all_of(tenant: &Tenant) -> Document {
     doc! { ID: { "$gte": first, "$lt": end } }
 }
 
-fn read_change(document: &RawDocument) -> Result<BulkChange, Fault> {
-    let [wire] = read_fields(document, [WIRE])?;
+/// The bulk change of a document. Fails if the document has the id of another one.
+pub fn read_change(document: &RawDocument) -> Result<BulkChange, Fault> {
+    let [id, wire] = read_fields(document, [ID, WIRE])?;
+    let key = read_key(required(ID, id, RawBsonRef::as_str)?)?;
     let wire = required(WIRE, wire, RawBsonRef::as_binary)?.bytes;
-    BulkChange::decode(wire).map_err(Fault::damaged)
+    BulkChange::decode(key, wire).map_err(Fault::damaged)
 }
 
-fn revision(document: &RawDocument) -> Result<i64, Fault> {
+/// Whether a document has the tenant, the state and the time of its bulk change.
+pub fn is_filed_under_own(stored: &RawDocument, change: &BulkChange) -> Result<bool, Fault> {
+    let stored = Document::try_from(stored).map_err(Fault::damaged)?;
+    let own = document(change, 0);
+    Ok([TENANT, EXPIRES_AT, RUNNING].iter().all(|field| stored.get(field) == own.get(field)))
+}
+
+/// The bulk change of a document; none if it cannot be read.
+fn readable(document: &RawDocument) -> Option<BulkChange> {
+    let report = |fault: &Fault| {
+        let key = document.get_str(ID).ok().and_then(|id| read_key(id).ok());
+        let (tenant, id) = key.unwrap_or_default();
+        report_unreadable_bulk(tenant, id, fault);
+    };
+    read_change(document).inspect_err(report).ok()
+}
+
+pub fn revision(document: &RawDocument) -> Result<i64, Fault> {
     let [revision] = read_fields(document, [REVISION])?;
     required(REVISION, revision, RawBsonRef::as_i64)
 }
 
-/// The tenant and the id of a bulk change.
-fn read_key(document: &RawDocument) -> Result<(Tenant, String), Fault> {
-    let [id, tenant] = read_fields(document, [ID, TENANT])?;
-    let tenant = required(TENANT, tenant, RawBsonRef::as_str)?;
-    let id = required(ID, id, RawBsonRef::as_str)?;
-    let id = id.strip_prefix(tenant).and_then(|rest| rest.strip_prefix(SEPARATOR));
-    let id = id.ok_or_else(|| Fault::damaged("a bulk change of another tenant"))?;
-    Ok((Tenant::parse(tenant).map_err(Fault::damaged)?, id.to_owned()))
+/// The tenant and the id in the id of a document.
+pub fn read_key(id: &str) -> Result<(&str, &str), Fault> {
+    id.split_once(SEPARATOR).ok_or_else(|| Fault::damaged("the id of no bulk change"))
 }

@@ -1,5 +1,5 @@
 //! The parts that both stores share: integrity checks, ids of attributes, hints of owners, found
-//! users, recent items by tenant, unreadable events, and the gauges of the stored versions.
+//! users, recent items by tenant, unreadable records, and the gauges of the stored versions.
 
 pub mod attribute_names;
 pub mod integrity;

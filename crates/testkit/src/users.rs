@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
+use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
+use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts};
+use polynym_directory::mutation::bulk::BulkStep;
 use polynym_directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
     MutationKind, NewIdentity, NewUser, Now, Policies, Purpose, ReadSet, RequestContext, Tenant,
@@ -51,6 +54,34 @@ pub fn tenant_mutation(change: TenantChange) -> Mutation {
 /// the user never reaches the limit of holds.
 pub fn mutation(user_id: LocalityId, change: UserChange) -> Mutation {
     mutation_of(MutationKind::User(user_id, change))
+}
+
+/// A bulk change of the default tenant that disables all users, and is running.
+pub fn bulk_change(id: &str) -> BulkChange {
+    let now = Timestamp::now();
+    BulkChange {
+        tenant: Tenant::DEFAULT,
+        id: id.to_owned(),
+        filter: String::new(),
+        action: BulkAction::Disable,
+        dry_run: false,
+        state: BulkState::Running,
+        caller: "ana".to_owned(),
+        reason: String::new(),
+        counts: BulkCounts::default(),
+        failures: Vec::new(),
+        create_time: now,
+        update_time: now,
+        end_time: None,
+        end_reason: String::new(),
+        batch: BulkBatch::default(),
+        lease: None,
+    }
+}
+
+/// The mutation that starts [`bulk_change`].
+pub fn bulk_start(id: &str) -> Mutation {
+    mutation_of(MutationKind::Bulk(id.to_owned(), BulkStep::Start(Box::new(bulk_change(id)))))
 }
 
 /// A mutation of any kind in a tenant without hold times.

@@ -9,13 +9,13 @@ use polynym_layers::coalesce;
 use polynym_layers::lookup_cache;
 use polynym_layers::measured;
 use polynym_mongodb as mongo;
-use polynym_store_common::unreadable::UNREADABLE;
+use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK};
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 /// Counters without labels.
-pub const COUNTERS: [Metric; 4] =
-    [DISPLACED, transport::PANICS, UNREADABLE, embedded::DROPPED_SNAPSHOTS];
+pub const COUNTERS: [Metric; 5] =
+    [DISPLACED, transport::PANICS, UNREADABLE, UNREADABLE_BULK, embedded::DROPPED_SNAPSHOTS];
 
 /// Metrics with labels, gauges and histograms.
 pub const OTHERS: [Metric; 29] = [

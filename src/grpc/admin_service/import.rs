@@ -73,7 +73,7 @@ async fn open(
     let message =
         first.options.filter(|_| is_first).ok_or_else(|| invalid_field("options", OPTIONS_RULE))?;
     let options = import_options(&call, &message)?;
-    let import = directory.begin_import(&call.name, options);
+    let import = directory.begin_import(&call.name, options).map_err(status)?;
     // The call was counted before its tenant was known.
     call.count(Metric::Call { method: call.method(), code: "OK" }, 1);
     let import = Arc::new(import);

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
+use polynym_directory::model::bulk::change::BulkState;
+use polynym_directory::mutation::bulk::BulkStep;
 use polynym_directory::{
-    Backend, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind, NewUser, Outcome,
-    PolicyUpdate, State as Life, Tenant, TenantChange, Timestamp, Update, User, UserChange, View,
+    Backend, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind, MutationReport,
+    NewUser, Outcome, PolicyUpdate, State as Life, Tenant, TenantChange, Timestamp, Update, User,
+    UserChange, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_mongodb::Options;
@@ -130,6 +133,30 @@ async fn check_visibility(stores: &Alternating, n: usize) {
     }
 }
 
+/// Steps of a bulk change, each right after one that affects it.
+async fn check_bulk_change(stores: &Alternating, n: usize) {
+    let (id, server) = (format!("bulk-{n}"), users::id(n));
+    let step = async |step| {
+        let kind = MutationKind::Bulk(id.clone(), step);
+        let mutation = Mutation { time: Timestamp::now(), ..users::mutation_of(kind) };
+        match stores.mutate(mutation).await.unwrap().report {
+            MutationReport::BulkChange(change) => change.state,
+            other => panic!("a step without effect: {other:?}"),
+        }
+    };
+    let start = BulkStep::Start(Box::new(users::bulk_change(&id)));
+    assert_eq!(step(start.clone()).await, BulkState::Running);
+    assert_eq!(step(start).await, BulkState::Running);
+    for _ in 0..3 {
+        assert_eq!(step(BulkStep::Stop("ana".to_owned())).await, BulkState::Stopped);
+        assert_eq!(step(BulkStep::Resume("ana".to_owned())).await, BulkState::Running);
+    }
+    assert_eq!(step(BulkStep::Take(server)).await, BulkState::Running);
+    assert_eq!(step(BulkStep::Save(server, Box::default())).await, BulkState::Running);
+    let end = BulkStep::End(server, BulkState::Completed, String::new());
+    assert_eq!(step(end).await, BulkState::Completed);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     let (cluster, _turn) = cluster().await;
@@ -138,6 +165,11 @@ async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     let stores = Alternating::new(cluster, &name).await;
     for n in 0..20 {
         check_visibility(&stores, n).await;
+    }
+    let create = TenantChange::Set(PolicyUpdate::default());
+    stores.mutate(users::tenant_mutation(create)).await.unwrap();
+    for n in 0..10 {
+        check_bulk_change(&stores, n).await;
     }
     let database = cluster.client().await.database(&name);
     State::read(&database).await;

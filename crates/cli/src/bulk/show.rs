@@ -120,6 +120,9 @@ fn state(change: &BulkChange) -> &'static str {
     }
 }
 
+/// The reasons of a stop other than the name of a caller.
+const NOT_BY_CALLERS: [&str; 2] = ["ROLE_DENIED", "RESTORED"];
+
 /// Why it ended, or for which error it waits.
 fn reason(change: &BulkChange) -> String {
     match (change.state(), printable(&change.end_reason)) {
@@ -127,7 +130,9 @@ fn reason(change: &BulkChange) -> String {
             format!(", waiting: {}", printable(&change.wait_reason))
         }
         (_, reason) if reason.is_empty() => String::new(),
-        (BulkChangeState::Stopped, reason) => format!(" by {reason}"),
+        (BulkChangeState::Stopped, reason) if !NOT_BY_CALLERS.contains(&&*reason) => {
+            format!(" by {reason}")
+        }
         (_, reason) => format!(": {reason}"),
     }
 }

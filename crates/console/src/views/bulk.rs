@@ -99,9 +99,13 @@ impl BulkView {
         matches!(self.state, "stopped" | "failed")
     }
 
-    /// Whether it stopped because its caller lost the role or the tenant.
-    pub fn was_denied(&self) -> bool {
-        matches!(&*self.end_reason, "ROLE_DENIED" | "TENANT_DENIED")
+    /// Why the server stopped it; empty if a caller did.
+    pub fn stop_cause(&self) -> &'static str {
+        match &*self.end_reason {
+            "ROLE_DENIED" => "The caller may no longer change users.",
+            "RESTORED" => "It was running when the backup was made.",
+            _ => "",
+        }
     }
 
     /// Whether it deletes users.

@@ -81,13 +81,17 @@ impl BulkChange {
         .encode_to_vec()
     }
 
-    /// Decodes the stored form.
+    /// Decodes the stored form of the bulk change of this tenant with this id.
     ///
     /// # Errors
-    /// [`WireError`] if it is damaged.
-    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+    /// [`WireError`] if it is damaged, or that of another one.
+    pub fn decode((tenant, id): (&str, &str), bytes: &[u8]) -> Result<Self, WireError> {
         let stored = StoredChange::decode(bytes).map_err(|error| WireError(error.to_string()))?;
         let change = stored.change.ok_or_else(|| WireError("a bulk change without it".into()))?;
+        let summary = read_summary(change)?;
+        if (summary.tenant.as_str(), &*summary.id) != (tenant, id) {
+            return Err(WireError("a bulk change of another tenant or id".into()));
+        }
         let failure = |failure: StoredFailure| {
             Ok(BulkFailure { user: read_id(&failure.user)?, reason: failure.reason })
         };
@@ -107,7 +111,7 @@ impl BulkChange {
             wait: stored.wait_since.map(wait),
             lease: stored.lease.map(lease).transpose()?,
             undo_time: stored.undo_time.map(Timestamp::from_millis),
-            ..read_summary(change)?
+            ..summary
         })
     }
 }
@@ -290,7 +294,11 @@ mod tests {
             lease: Some(BulkLease { owner: user, until: time }),
             undo_time: Some(time),
         };
-        assert_eq!(BulkChange::decode(&change.encode()).unwrap(), change);
-        assert!(BulkChange::decode(&[]).is_err());
+        let key = (Tenant::DEFAULT.as_str(), "bulk-1");
+        assert_eq!(BulkChange::decode(key, &change.encode()).unwrap(), change);
+        assert!(BulkChange::decode(key, &[]).is_err());
+        for other in [("other", "bulk-1"), (key.0, "bulk-2")] {
+            assert!(BulkChange::decode(other, &change.encode()).is_err(), "{other:?}");
+        }
     }
 }

@@ -296,7 +296,8 @@ impl<'t> Tables<'t> {
                 }
                 Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change)?,
                 Write::RemoveBulkChange(id) => {
-                    BulkTables::open(self.transaction)?.remove(&mutation.tenant, id)?;
+                    let key = (mutation.tenant.as_str(), &**id);
+                    BulkTables::open(self.transaction)?.remove(key)?;
                 }
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => {

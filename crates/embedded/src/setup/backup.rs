@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
 
+use crate::bulk_changes::{BulkTables, running_bulk_changes};
 use crate::disk_space::DiskSpace;
 use crate::error::Fault;
 use crate::file::opener::FILE;
@@ -21,12 +22,17 @@ use crate::store::Embedded;
 use polynym_directory::encoded::event::decode_ended;
 use polynym_directory::error::Error;
 use polynym_directory::stores::StoreFile;
+use polynym_directory::timestamp::Timestamp;
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
 /// The bytes of rows after which a transaction ends, and the least that a row counts.
 const TRANSACTION_BYTES: usize = 8 << 20;
 const MIN_ROW_BYTES: usize = 400;
+/// Bulk changes that one transaction stops.
+const STOPPED_AT_ONCE: usize = 100;
+/// Why the bulk changes of a copy have stopped.
+const RESTORED: &str = "RESTORED";
 
 impl StoreFile for Embedded {
     fn copy(&self, is_cancelled: &AtomicBool) -> Result<File, Error> {
@@ -107,9 +113,29 @@ impl Copying<'_> {
         if self.from.list_tables()?.count() != copied {
             return Err(Fault::damaged("a table that this program does not know"));
         }
+        self.stop_bulk_changes(&to)?;
 
         // Makes the transactions without a sync durable.
         to.begin_write()?.commit()?;
+        Ok(())
+    }
+
+    /// Stops the bulk changes in the copy. Who restores it decides whether they go on.
+    fn stop_bulk_changes(&mut self, to: &Database) -> Result<(), Fault> {
+        let now = Timestamp::now();
+        for keys in running_bulk_changes(self.from)?.chunks(STOPPED_AT_ONCE) {
+            self.check()?;
+            let mut transaction = to.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            {
+                let mut tables = BulkTables::open(&transaction)?;
+                for (tenant, id) in keys {
+                    tables.stop((tenant, id), RESTORED, now)?;
+                }
+            }
+            transaction.commit()?;
+            self.rests.rest();
+        }
         Ok(())
     }
 

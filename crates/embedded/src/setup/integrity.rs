@@ -10,6 +10,7 @@ use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
+use crate::bulk_changes::BulkTables;
 use crate::error::{Fault, OpenError};
 use crate::file::opener::{Open, Opener};
 use crate::inbox::inboxes::Inboxes;
@@ -19,6 +20,7 @@ use crate::schema::claim::{decode_claim, encode_claim};
 use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
 use crate::schema::user::{StoredUser, decode_without_attributes};
 use crate::schema::versions::schema_version;
+use crate::setup::bulk_check::BulkCheck;
 use crate::setup::content_check::ContentCheck;
 use crate::setup::index_check::IndexCheck;
 use polynym_directory::error::Error;
@@ -28,8 +30,8 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 use polynym_store_common::integrity::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past, Presence,
-    UserClaims, UserRow, link_repair, plan_repair,
+    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past,
+    Presence, UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
@@ -104,6 +106,17 @@ impl IntegritySession {
             for fault in faults {
                 inboxes.repair(fault)?;
             }
+        }
+        self.open.commit(transaction)
+    }
+
+    /// Repairs faults of bulk changes.
+    fn write_bulk_changes(&self, faults: &[BulkFault]) -> Result<(), Fault> {
+        let mut transaction = self.open.database.begin_write()?;
+        transaction.set_quick_repair(true);
+        {
+            let mut tables = BulkTables::open(&transaction)?;
+            faults.iter().try_for_each(|fault| tables.repair(fault))?;
         }
         self.open.commit(transaction)
     }
@@ -252,6 +265,16 @@ impl CheckableStore for IntegritySession {
 
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
         Ok(self.write_index(faults)?)
+    }
+
+    fn bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
+        let check = self.read(BulkCheck::new);
+        let faults = |check: Option<BulkCheck>| check.into_iter().flatten();
+        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+    }
+
+    async fn repair_bulk_changes(&self, faults: &[BulkFault]) -> Result<(), Error> {
+        Ok(self.write_bulk_changes(faults)?)
     }
 }
 

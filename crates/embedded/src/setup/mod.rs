@@ -2,6 +2,7 @@
 
 mod background;
 pub mod backup;
+mod bulk_check;
 mod content_check;
 pub mod index_check;
 pub mod integrity;

@@ -23,6 +23,10 @@ pub enum Key {
     Request,
     /// The mutation's tenant.
     Tenant,
+    /// A bulk change of the mutation's tenant, by its id.
+    Bulk(String),
+    /// The running bulk changes of the mutation's tenant.
+    RunningBulk,
 }
 
 /// The times that the shards reported during the attempts at one decision.

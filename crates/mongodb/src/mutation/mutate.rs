@@ -1,6 +1,7 @@
 //! Mutations: one transaction each, which is repeated until the deadline while it conflicts with
 //! others, or if its snapshot may be stale.
 
+use crate::bulk_changes::begins;
 use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -57,6 +58,9 @@ impl Decided {
             (Key::User(id), Write::ReplaceEvents(part, _)) => part.user == *id,
             (Key::Claim(key), Write::Claim(written, _)) => written == key,
             (Key::Tenant, Write::PutTenant(_) | Write::RemoveTenant) => true,
+            (Key::Bulk(id), Write::PutBulkChange(change)) => change.id == *id,
+            (Key::Bulk(id), Write::RemoveBulkChange(other)) => other == id,
+            (Key::RunningBulk, Write::PutBulkChange(change)) => begins(change, &self.read_set),
             _ => false,
         })
     }

@@ -55,6 +55,19 @@ pub fn id_of(document: &RawDocument) -> Result<LocalityId, Fault> {
     required(ID, document.get(ID).map_err(Fault::damaged)?, as_id)
 }
 
+/// The id of a document as text.
+pub fn id_text(document: &RawDocument) -> String {
+    let Ok(Some(id)) = document.get(ID) else { return String::new() };
+    match (id.as_str(), id.as_binary()) {
+        (Some(text), _) => text.to_owned(),
+        (None, Some(binary)) => match <[u8; 16]>::try_from(binary.bytes) {
+            Ok(bytes) => LocalityId::from(bytes).to_string(),
+            Err(_) => format!("{id:?}"),
+        },
+        _ => format!("{id:?}"),
+    }
+}
+
 /// The values of these fields of a document, found in one pass.
 pub fn read_fields<'d, const N: usize>(
     document: &'d RawDocument,

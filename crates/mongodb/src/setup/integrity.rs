@@ -27,7 +27,7 @@ use crate::database::times::Times;
 use crate::database::transaction::Transaction;
 use crate::history::ended::read_row;
 use crate::mutation::commit_gate::CommitGate;
-use crate::schema::bson::{by_id, id_value, key_value};
+use crate::schema::bson::{by_id, id_text, id_value, key_value};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{ENDED, ID, TENANT};
 use crate::schema::user::StoredUser;
@@ -41,18 +41,18 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence, UserClaims,
-    UserRow, link_repair, plan_repair,
+    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence,
+    UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// The documents of a batch.
-const BATCH: usize = 1_000;
+pub(super) const BATCH: usize = 1_000;
 /// The limit of concurrent repairs.
 const MAX_CONCURRENT: usize = 8;
 
 /// A store in a database of MongoDB, to be verified.
 pub struct IntegritySession {
-    collections: Collections,
+    pub(super) collections: Collections,
     /// The times of all reads.
     times: Mutex<Times>,
 }
@@ -105,7 +105,7 @@ impl IntegritySession {
     }
 
     /// The documents with these ids.
-    async fn find(
+    pub(super) async fn find(
         &self,
         from: &Collection<RawDocumentBuf>,
         ids: Vec<Bson>,
@@ -121,7 +121,7 @@ impl IntegritySession {
     }
 
     /// All documents of a collection, ascending by id.
-    fn walk<T: Send + 'static>(
+    pub(super) fn walk<T: Send + 'static>(
         &self,
         collection: &Collection<RawDocumentBuf>,
         row: fn(&RawDocument) -> T,
@@ -349,6 +349,14 @@ impl CheckableStore for IntegritySession {
         ended.map(|row| Ok(row??)).boxed()
     }
 
+    fn bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
+        self.all_bulk_faults()
+    }
+
+    async fn repair_bulk_changes(&self, faults: &[BulkFault]) -> Result<(), Error> {
+        Ok(self.repair_each_bulk_change(faults).await?)
+    }
+
     async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
         let one = |n: usize| self.mend_one(&candidates[n]);
         let mended = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
@@ -376,17 +384,4 @@ fn claims_of(document: &RawDocument, stored: &StoredUser) -> Result<UserClaims, 
         return Err(Fault::damaged("a user has another id or tenant than its document"));
     }
     Ok(UserClaims::of(&record))
-}
-
-/// The id of a document as text.
-fn id_text(document: &RawDocument) -> String {
-    let Ok(Some(id)) = document.get(ID) else { return String::new() };
-    match (id.as_str(), id.as_binary()) {
-        (Some(text), _) => text.to_owned(),
-        (None, Some(binary)) => match <[u8; 16]>::try_from(binary.bytes) {
-            Ok(bytes) => LocalityId::from(bytes).to_string(),
-            Err(_) => format!("{id:?}"),
-        },
-        _ => format!("{id:?}"),
-    }
 }

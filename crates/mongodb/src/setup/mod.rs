@@ -1,5 +1,6 @@
 //! The commands of an administrator: init, upgrade, status, verify.
 
+pub mod bulk_check;
 pub mod cluster;
 pub mod element_check;
 pub mod init;

@@ -5,7 +5,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
 
-use super::finding::{ContentFault, IndexFault};
+use super::finding::{BulkFault, ContentFault, IndexFault};
 use super::histories::Past;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -72,6 +72,12 @@ pub trait CheckableStore: Sync {
 
     /// Repairs faults of the index. Every fault can be repaired.
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error>;
+
+    /// The check of bulk changes: an item for each checked record, with the fault if there is one.
+    fn bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>>;
+
+    /// Repairs faults of bulk changes. Leaves unreadable ones unchanged.
+    async fn repair_bulk_changes(&self, faults: &[BulkFault]) -> Result<(), Error>;
 }
 
 /// A user of a walk.

@@ -28,7 +28,43 @@ pub enum ContentFault {
     Unused(LocalityId),
 }
 
-/// The kinds of inconsistency between users, claims, what searches read, histories and inboxes.
+/// A fault of a bulk change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BulkFault {
+    /// A record, by its key as text, that is not the bulk change of the key.
+    Unreadable(String),
+    /// A bulk change whose tenant does not exist.
+    Tenantless(BulkKey),
+    /// A bulk change that is stored under another state or time than its own.
+    Unscheduled(BulkKey),
+    /// A time, in milliseconds, at which servers look in vain for a bulk change.
+    StrayTime(i64, BulkKey),
+}
+
+/// The tenant and the id of a bulk change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkKey {
+    /// The tenant.
+    pub tenant: String,
+    /// The id.
+    pub id: String,
+}
+
+impl BulkKey {
+    /// The key of these names.
+    pub fn new((tenant, id): (&str, &str)) -> Self {
+        Self { tenant: tenant.to_owned(), id: id.to_owned() }
+    }
+}
+
+impl fmt::Display for BulkKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.tenant, self.id)
+    }
+}
+
+/// The kinds of inconsistency between users, claims, what searches read, histories, inboxes and
+/// bulk changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Inconsistency {
     /// A user lists a key that has no claim.
@@ -69,10 +105,18 @@ pub enum Inconsistency {
     DamagedUndo,
     /// A merged user leads to no user, or to one who does not list it.
     Orphan,
+    /// A bulk change is stored under another state or time than its own.
+    UnscheduledBulk,
+    /// Servers look for a bulk change at a time that is not its own.
+    StrayBulkTime,
+    /// A bulk change belongs to a tenant that does not exist.
+    TenantlessBulk,
     /// A record among the users is not a user.
     UnreadableUser,
     /// A record among the claims is not a claim.
     UnreadableClaim,
+    /// A record among the bulk changes is not that of its key.
+    UnreadableBulk,
 }
 
 /// The state of a fault after a verification.
@@ -98,7 +142,7 @@ pub struct Finding {
     /// The key that it is about.
     pub key: Option<IdentityKey>,
     /// As text: the id of an unreadable record, if neither user nor key identifies it; an entry of
-    /// the index; or the id of a notice.
+    /// the index; the id of a notice; or the tenant and the id of a bulk change.
     pub document: Option<String>,
     /// The state of the fault.
     pub repair: RepairState,
@@ -121,7 +165,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 25] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -141,8 +185,12 @@ impl Inconsistency {
         Self::Unmerged,
         Self::DamagedUndo,
         Self::Orphan,
+        Self::UnscheduledBulk,
+        Self::StrayBulkTime,
+        Self::TenantlessBulk,
         Self::UnreadableUser,
         Self::UnreadableClaim,
+        Self::UnreadableBulk,
     ];
 
     /// Whether the user's record decides the repair.
@@ -153,9 +201,10 @@ impl Inconsistency {
             Self::Unindexed | Self::StrayEntry => true,
             Self::LostContent | Self::UnlistedNotice | Self::StrayContent => true,
             Self::Unmerged | Self::DamagedUndo => true,
+            Self::UnscheduledBulk | Self::StrayBulkTime | Self::TenantlessBulk => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
             Self::History | Self::Ownership | Self::Orphan => false,
-            Self::UnreadableUser | Self::UnreadableClaim => false,
+            Self::UnreadableUser | Self::UnreadableClaim | Self::UnreadableBulk => false,
         }
     }
 
@@ -181,8 +230,12 @@ impl Inconsistency {
             Self::Unmerged => "unmerged",
             Self::DamagedUndo => "damaged_undo",
             Self::Orphan => "orphan",
+            Self::UnscheduledBulk => "unscheduled_bulk",
+            Self::StrayBulkTime => "stray_bulk_time",
+            Self::TenantlessBulk => "tenantless_bulk",
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
+            Self::UnreadableBulk => "unreadable_bulk",
         }
     }
 
@@ -205,7 +258,10 @@ impl Inconsistency {
             Self::Orphan => "import its primary, or purge it",
             Self::Shared => "unlink it from one of the two users",
             Self::Unclear => "repair the unreadable records first",
-            Self::UnreadableUser | Self::UnreadableClaim => {
+            Self::UnscheduledBulk => "it is stored under its own",
+            Self::StrayBulkTime => "the entry is deleted",
+            Self::TenantlessBulk => "it is deleted",
+            Self::UnreadableUser | Self::UnreadableClaim | Self::UnreadableBulk => {
                 "this program did not write it: it is left unchanged"
             }
         }
@@ -246,8 +302,14 @@ impl fmt::Display for Inconsistency {
                 "the undo data of a user's merge belongs to another user, or no call can set it"
             }
             Self::Orphan => "a merged user leads to no user who lists it",
+            Self::UnscheduledBulk => {
+                "a bulk change is stored under another state or time than its own"
+            }
+            Self::StrayBulkTime => "a bulk change is due at a time that is not its own",
+            Self::TenantlessBulk => "a bulk change belongs to a tenant that does not exist",
             Self::UnreadableUser => "a record among the users is not a user",
             Self::UnreadableClaim => "a record among the claims is not a claim",
+            Self::UnreadableBulk => "a record among the bulk changes is not that of its key",
         })
     }
 }
@@ -288,6 +350,18 @@ impl Finding {
         };
         let document = Some(notice.to_string());
         Self { fault, user, other: None, key: None, document, repair }
+    }
+
+    /// A fault of a bulk change. `repair` is the state of one that can be repaired.
+    pub(super) fn of_bulk(fault: &BulkFault, repair: RepairState) -> Self {
+        let (fault, document) = match fault {
+            BulkFault::Unreadable(key) => (Inconsistency::UnreadableBulk, key.clone()),
+            BulkFault::Tenantless(key) => (Inconsistency::TenantlessBulk, key.to_string()),
+            BulkFault::Unscheduled(key) => (Inconsistency::UnscheduledBulk, key.to_string()),
+            BulkFault::StrayTime(_, key) => (Inconsistency::StrayBulkTime, key.to_string()),
+        };
+        let repair = if fault.is_repairable() { repair } else { RepairState::Impossible };
+        Self { fault, user: None, other: None, key: None, document: Some(document), repair }
     }
 }
 

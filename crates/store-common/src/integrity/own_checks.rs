@@ -1,4 +1,5 @@
-//! The passes over what a store compares itself: the index of searches and the contents of notices.
+//! The passes over what a store compares itself: the index of searches, the contents of notices, and
+//! bulk changes.
 
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
@@ -41,6 +42,17 @@ impl<A: CheckableStore> Run<'_, A> {
             faults: self.store.content_faults(),
             repair: |store: &A, faults| store.repair_contents(faults),
             finding: Finding::of_content,
+        };
+        self.pass(pass).await
+    }
+
+    pub(super) async fn walk_bulk_changes(&mut self) -> Result<(), Error> {
+        let pass = Pass {
+            walk: "bulk changes",
+            of: None,
+            faults: self.store.bulk_faults(),
+            repair: |store: &A, faults| store.repair_bulk_changes(faults),
+            finding: Finding::of_bulk,
         };
         self.pass(pass).await
     }

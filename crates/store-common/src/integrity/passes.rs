@@ -1,6 +1,6 @@
 //! The passes of a verification, in bounded memory: users with their claims, claims with their
-//! users, the search index, the contents of notices, and histories. The store may be in use, so
-//! every suspicion is checked again in one snapshot before it is reported.
+//! users, the search index, the contents of notices, bulk changes, and histories. The store may be
+//! in use, so every suspicion is checked again in one snapshot before it is reported.
 //!
 //! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
 
@@ -53,6 +53,7 @@ pub async fn verify<A: CheckableStore>(
     run.walk_claims().await?;
     run.walk_index().await?;
     run.walk_contents().await?;
+    run.walk_bulk_changes().await?;
     run.walk_histories().await?;
     run.walk_ended().await?;
     Ok(run.summary)

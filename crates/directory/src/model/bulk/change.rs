@@ -145,6 +145,13 @@ impl BulkChange {
         (&self.filter, &self.action, self.dry_run) == (&other.filter, &other.action, other.dry_run)
     }
 
+    /// Stops it at `now`, whichever server runs it.
+    pub fn stop(&mut self, reason: &str, now: Timestamp) {
+        self.lease = None;
+        self.end(BulkState::Stopped, reason, now);
+        self.update_time = now.max(self.update_time);
+    }
+
     /// Ends it at `now`.
     pub(crate) fn end(&mut self, state: BulkState, reason: &str, now: Timestamp) {
         self.state = state;

@@ -18,7 +18,7 @@ use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
-use crate::service::purpose::check_operation_id;
+use crate::service::purpose::{check_operation_id, check_operation_time};
 use crate::service::tenant_cache::KnownTenant;
 use crate::size;
 use crate::stores::Consistency;
@@ -53,7 +53,7 @@ impl Directory {
         request: StartBulkChange<'_>,
     ) -> Result<BulkChange, Error> {
         let context = &call.context;
-        context.purpose.check()?;
+        context.purpose.check_new(context.now.time)?;
         let id = bulk_id(context, request.id)?;
         check_action(&request.action)?;
         self.parse_filter(request.filter).await?;
@@ -183,12 +183,19 @@ pub(super) fn check_id(id: &str) -> Result<(), Error> {
 fn bulk_id(context: &RequestContext<'_>, wanted: &str) -> Result<String, Error> {
     // The request id must be a UUID even if it is not used.
     idempotency_key(context)?;
-    let given = [wanted, context.purpose.operation_id].into_iter().find(|id| !id.is_empty());
-    match (given, context.request_id.parse::<LocalityId>()) {
-        (Some(id), _) => check_id(id).map(|()| id.to_owned()),
-        (None, Ok(request)) => Ok(request.to_string()),
-        (None, Err(_)) => new_id(context),
-    }
+    let request_id = context.request_id.parse::<LocalityId>().map(|id| id.to_string());
+    let request_id = request_id.unwrap_or_default();
+    let candidates = [
+        ("bulk_id", wanted),
+        ("polynym-operation-id", context.purpose.operation_id),
+        ("request_id", &request_id),
+    ];
+    let Some((field, id)) = candidates.into_iter().find(|(_, id)| !id.is_empty()) else {
+        return new_id(context);
+    };
+    check_operation_id(field, id)?;
+    check_operation_time(field, id, context.now.time)?;
+    Ok(id.to_owned())
 }
 
 /// A UUID with the time (version 7, RFC 9562), by which undoing the bulk change skips users that
@@ -196,7 +203,7 @@ fn bulk_id(context: &RequestContext<'_>, wanted: &str) -> Result<String, Error> 
 fn new_id(context: &RequestContext<'_>) -> Result<String, Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|error| Error::Internal(Box::new(error)))?;
-    let millis = context.now.time.as_millis().to_be_bytes();
+    let millis = context.now.earliest().as_millis().to_be_bytes();
     bytes[..6].copy_from_slice(&millis[2..]);
     Ok(LocalityId::from(with_version(bytes, 7)).to_string())
 }

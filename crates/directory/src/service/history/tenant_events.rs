@@ -2,7 +2,6 @@
 
 use locality_uuid::LocalityId;
 use prost::Message;
-use tokio::task::yield_now;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::encoded::event::event_message;
@@ -10,12 +9,13 @@ use crate::error::Error;
 use crate::model::event::{Event, EventKind};
 use crate::model::record::Record;
 use crate::model::user::State;
+use crate::pace::Pace;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::check_range;
+use crate::service::purpose::began_after;
 use crate::service::search::page_size;
-use crate::service::transfer::undo::began_after;
 use crate::stores::{LIST_BYTES, PageLimit};
 use crate::timestamp::Timestamp;
 use crate::tokens::sealed::{SealedToken, TokenPayload};
@@ -65,6 +65,7 @@ struct Reading<'r> {
     history_reads: usize,
     position: EventsPosition,
     page: EventsPage,
+    pace: Pace,
 }
 
 impl Directory {
@@ -91,10 +92,12 @@ impl Directory {
             history_reads: 0,
             position: position.unwrap_or_default(),
             page: EventsPage::default(),
+            pace: Pace::default(),
             request,
         };
         let mut is_complete = false;
         for _ in 0..MAX_SCANS {
+            reading.pace.rest().await;
             let search = &self.backend.search;
             let after = reading.position.after();
             let records = search.scan(&context.tenant, after, READ_BATCH).await?;
@@ -103,7 +106,6 @@ impl Directory {
             if !has_room || is_complete {
                 break;
             }
-            yield_now().await;
         }
         if !is_complete {
             let token = SealedToken { query, issued: now, payload: reading.position };
@@ -146,6 +148,7 @@ impl Directory {
                 return Ok(false);
             }
             reading.history_reads += 1;
+            reading.pace.rest().await;
             let (cursor, limit) = (reading.position.cursor, reading.limit);
             let histories = &self.backend.histories;
             let read = histories.history(&context.tenant, user, cursor, limit).await?;

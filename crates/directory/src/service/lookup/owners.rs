@@ -1,6 +1,6 @@
 //! The owners of an identifier: the present one and the former ones, each with its period.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -10,13 +10,13 @@ use crate::clock::Now;
 use crate::encoded::decode::read_time;
 use crate::encoded::encode::identity_message;
 use crate::encoded::encoded_user::{EncodedUser, Found};
-use crate::error::Error;
+use crate::error::{Error, ItemError};
 use crate::model::claim::Claim;
 use crate::model::ownership::EndedOwnerships;
 use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::stores::View;
+use crate::stores::{OrderedReads, View};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym_proto::v1;
@@ -30,7 +30,8 @@ pub struct OwnerPeriod {
     pub begin: Timestamp,
     /// When it ended; `None` for the present owner.
     pub end: Option<Timestamp>,
-    /// The identity, at the end of the period; `None` once the user is purged.
+    /// The identity, at the end of the period; `None` once the user is purged, or if its record
+    /// cannot be read.
     pub identity: Option<v1::Identity>,
 }
 
@@ -45,7 +46,18 @@ pub struct Owners {
     pub known_since: Timestamp,
 }
 
-type Users = HashMap<LocalityId, EncodedUser>;
+/// The owners who are there to be seen.
+type Users = HashMap<LocalityId, Owner>;
+
+/// An owner who is there to be seen.
+enum Owner {
+    /// A present owner.
+    Present(EncodedUser),
+    /// A former owner. The ended ownership has its identity.
+    Former,
+    /// A former owner whose record cannot be read.
+    Unreadable,
+}
 
 impl Directory {
     /// The owners of an identifier, as far back as the tenant keeps its history.
@@ -85,14 +97,7 @@ impl Directory {
         let mut reads = self.backend.reads.in_order().await?;
         let claims = reads.claims(&keys).await?;
         let ended = reads.ended_ownerships(&keys).await?;
-        let present = claims.iter().flatten().filter_map(Claim::resolves_to);
-        let former = ended.iter().flat_map(|ended| &ended.0).filter_map(|former| former.user);
-        let ids: Vec<_> = present.chain(former).collect();
-        let mut users = Users::new();
-        for (id, user) in ids.iter().zip(reads.get(&context.tenant, &ids, View::Basic).await?) {
-            users
-                .extend(user?.filter(|user| is_present(user, context.now)).map(|user| (*id, user)));
-        }
+        let users = read_users(context, &mut *reads, &claims, &ended).await?;
 
         let mut owners = None;
         for (((form, key), claim), ended) in forms.all().zip(&keys).zip(claims).zip(ended) {
@@ -113,6 +118,37 @@ impl Directory {
     }
 }
 
+/// Reads the owners.
+async fn read_users(
+    context: &RequestContext<'_>,
+    reads: &mut dyn OrderedReads,
+    claims: &[Option<Claim>],
+    ended: &[EndedOwnerships],
+) -> Result<Users, Error> {
+    let present: HashSet<_> = claims.iter().flatten().filter_map(Claim::resolves_to).collect();
+    let former = ended.iter().flat_map(|ended| &ended.0).filter_map(|former| former.user);
+    let all: HashSet<_> = present.iter().copied().chain(former).collect();
+    let ids = Vec::from_iter(all);
+    let (mut users, mut rest) = (Users::new(), &*ids);
+    while !rest.is_empty() {
+        let found = reads.get(&context.tenant, rest, View::Basic).await?;
+        // A large answer stops early, after one user at least.
+        let (asked, left) = rest.split_at(found.len().clamp(1, rest.len()));
+        for (id, user) in asked.iter().zip(found) {
+            let owner = match user {
+                Ok(user) => user.filter(|user| is_present(user, context.now)).map(|user| {
+                    if present.contains(id) { Owner::Present(user) } else { Owner::Former }
+                }),
+                Err(ItemError::Internal(_)) if !present.contains(id) => Some(Owner::Unreadable),
+                Err(error) => return Err(error.into()),
+            };
+            users.extend(owner.map(|owner| (*id, owner)));
+        }
+        rest = left;
+    }
+    Ok(users)
+}
+
 /// The periods of the owners of a key, the latest first; none if its present owner changed.
 fn periods(
     key: &IdentityKey,
@@ -130,12 +166,14 @@ fn periods(
         if former.end <= earliest || former.end <= begin {
             continue;
         }
-        let user = former.user.filter(|user| users.contains_key(user));
-        let identity = former.identity.as_ref().filter(|_| user.is_some()).map(identity_message);
+        let owner = former.user.and_then(|user| users.get(&user));
+        let user = former.user.filter(|_| owner.is_some());
+        let is_known = owner.is_some_and(|owner| !matches!(owner, Owner::Unreadable));
+        let identity = former.identity.as_ref().filter(|_| is_known).map(identity_message);
         periods.push(OwnerPeriod { user, begin, end: Some(former.end), identity });
     }
     if let Some(id) = claim.and_then(|claim| claim.resolves_to())
-        && let Some(user) = users.get(&id)
+        && let Some(Owner::Present(user)) = users.get(&id)
     {
         let Some(found) = Found::new(user.clone(), key) else { return Ok(None) };
         let begin = found.link_time();

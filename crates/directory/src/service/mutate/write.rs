@@ -278,7 +278,7 @@ impl Directory {
         kind: MutationKind,
         tenant: KnownTenant,
     ) -> Result<Mutation, Error> {
-        call.context.purpose.check()?;
+        call.context.purpose.check_new(call.context.now.time)?;
         let request = request(&call, &kind)?.filter(|_| !call.dry_run);
         let etag = Some(call.etag).filter(|etag| !etag.is_empty()).map(str::to_owned);
         let MutationCall { context, dry_run, .. } = call;

@@ -79,10 +79,25 @@ pub struct Line<'l> {
 
 impl Directory {
     /// Begins an import.
-    pub fn begin_import(self: &Arc<Self>, caller: &str, options: ImportOptions) -> Import {
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if its reason or id breaks a rule.
+    pub fn begin_import(
+        self: &Arc<Self>,
+        caller: &str,
+        options: ImportOptions,
+    ) -> Result<Import, Error> {
+        options.purpose().check_new(self.now().time)?;
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
         let (directory, caller) = (self.clone(), caller.to_owned());
-        Import { directory, caller, options, ids }
+        Ok(Import { directory, caller, options, ids })
+    }
+}
+
+impl ImportOptions {
+    /// The purpose of all changes.
+    fn purpose(&self) -> Purpose<'_> {
+        Purpose { reason: &self.reason, operation_id: &self.operation_id }
     }
 }
 
@@ -265,9 +280,7 @@ impl Import {
     /// The call for a line of this tenant.
     fn call(&self, tenant: Tenant) -> MutationCall<'_> {
         let context = self.directory.context(tenant, &self.caller, METHOD, "");
-        let ImportOptions { reason, operation_id, .. } = &self.options;
-        let purpose = Purpose { reason, operation_id };
-        let context = RequestContext { purpose, ..context };
+        let context = RequestContext { purpose: self.options.purpose(), ..context };
         MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 

@@ -2,7 +2,6 @@
 //! those that it changed last become what they were before.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
@@ -17,15 +16,12 @@ use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::pace::Pace;
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
-use crate::service::purpose::Purpose;
+use crate::service::purpose::{Purpose, began_after};
 use crate::service::tenant_cache::KnownTenant;
 use crate::timestamp::Timestamp;
 
 /// Users in one read.
 const READ_BATCH: usize = 256;
-
-/// The most that the clock that made the id of an operation may be ahead.
-const SLACK: Duration = Duration::from_secs(600);
 
 /// A step of the undoing.
 #[derive(Debug, Default)]
@@ -136,31 +132,5 @@ impl Undo {
             MutationCall { dry_run: self.dry_run, ..RequestContext { purpose, ..context }.into() };
         let kind = MutationKind::User(id, UserChange::Revert(self.operation_id.clone()));
         self.directory.mutation(call, kind, self.known.clone())
-    }
-}
-
-/// A time before an operation whose id ends in a UUID with a time (version 7, RFC 9562); none for
-/// other ids. Clocks may differ.
-pub(crate) fn began_after(operation_id: &str) -> Option<Timestamp> {
-    let uuid = operation_id.get(operation_id.len().checked_sub(36)?..)?;
-    let (high, rest) = uuid.split_once('-')?;
-    let (low, rest) = rest.split_once('-')?;
-    let is_timed = rest.starts_with('7') && high.len() == 8 && low.len() == 4;
-    let millis = i64::from_str_radix(&format!("{high}{low}"), 16).ok().filter(|_| is_timed)?;
-    Some(Timestamp::from_millis(millis - SLACK.as_millis() as i64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_with_a_time_bound_the_operation() {
-        // The example of RFC 9562, appendix A.6.
-        let time = began_after("import-017f22e2-79b0-7cc3-98c4-dc0c0c07398f").unwrap();
-        assert_eq!(time, Timestamp::from_millis(1_645_557_742_000 - 600_000));
-        for id in ["", "import-2026", "import-919108f7-52d1-4320-9bac-f847db4148a8"] {
-            assert_eq!(began_after(id), None);
-        }
     }
 }

@@ -1,0 +1,167 @@
+//! The check of bulk changes: their tenants exist, and their documents have the states and times by
+//! which servers find them.
+
+use std::collections::HashSet;
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{StreamExt, TryStreamExt};
+use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
+use tokio::time::Instant;
+
+use crate::bulk_changes::{is_filed_under_own, read_change, read_key, revision};
+use crate::client::backoff::retry_transient;
+use crate::client::error::Fault;
+use crate::database::commit::commit;
+use crate::database::freshness::Freshness;
+use crate::database::transaction::Transaction;
+use crate::database::writes::WriteCommand;
+use crate::schema::bson::id_text;
+use crate::schema::fields::{BULK, ID};
+use crate::setup::integrity::{BATCH, IntegritySession};
+use polynym_directory::error::Error;
+use polynym_store_common::integrity::{BulkFault, BulkKey};
+
+/// A document among the bulk changes.
+enum Row {
+    /// The count of a tenant.
+    Count,
+    /// A document, by its id as text, that is not the bulk change of its id.
+    Unreadable(String),
+    /// A bulk change.
+    Change {
+        key: BulkKey,
+        /// Whether it is stored under its own state and time.
+        is_filed: bool,
+    },
+}
+
+impl Row {
+    fn read(document: &RawDocument) -> Self {
+        if document.get_str(ID).is_ok_and(|id| read_key(id).is_ok_and(|(_, id)| id.is_empty())) {
+            return Self::Count;
+        }
+        match read_filed(document) {
+            Ok((key, is_filed)) => Self::Change { key, is_filed },
+            Err(_) => Self::Unreadable(id_text(document)),
+        }
+    }
+
+    fn tenant(&self) -> Option<&str> {
+        match self {
+            Self::Change { key, .. } => Some(&key.tenant),
+            Self::Count | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+/// The key of a bulk change, and whether it is stored under its own state and time.
+fn read_filed(document: &RawDocument) -> Result<(BulkKey, bool), Fault> {
+    let change = read_change(document)?;
+    revision(document)?;
+    let key = BulkKey::new((change.tenant.as_str(), &change.id));
+    Ok((key, is_filed_under_own(document, &change)?))
+}
+
+impl IntegritySession {
+    /// The faults of all bulk changes.
+    pub(super) fn all_bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
+        let rows = self.walk(&self.collections.collection(BULK), Row::read).try_chunks(BATCH);
+        let faults = rows.map_err(|error| error.1).and_then(|rows| self.faults_of(rows));
+        faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
+    }
+
+    async fn faults_of(&self, rows: Vec<Row>) -> Result<Vec<Option<BulkFault>>, Error> {
+        let names: HashSet<_> = rows.iter().filter_map(Row::tenant).collect();
+        let names = names.into_iter().map(|name| Bson::String(name.to_owned())).collect();
+        let tenants = self.find(&self.collections.tenants, names).await?;
+        let tenants: HashSet<_> = tenants.iter().map(|tenant| id_text(tenant)).collect();
+        let mut faults = Vec::with_capacity(rows.len());
+        for row in rows {
+            faults.push(match row {
+                Row::Count => None,
+                Row::Unreadable(id) => Some(BulkFault::Unreadable(id)),
+                Row::Change { key, is_filed } if is_filed && tenants.contains(&key.tenant) => None,
+                Row::Change { key, .. } => self.bulk_fault(&key).await?,
+            });
+        }
+        Ok(faults)
+    }
+
+    /// The fault of a bulk change in one snapshot.
+    async fn bulk_fault(&self, key: &BulkKey) -> Result<Option<BulkFault>, Fault> {
+        let deadline = Instant::now() + self.collections.timeout;
+        let attempt = || async {
+            let mut transaction =
+                Transaction::begin(&self.collections, &Freshness::default(), deadline).await?;
+            let found = transaction.bulk_fault(key).await;
+            transaction.abort().await;
+            Ok(found?.map(|(fault, _)| fault))
+        };
+        retry_transient(deadline, attempt).await
+    }
+
+    /// Repairs bulk changes, each in one transaction, if they still have these faults.
+    pub(super) async fn repair_each_bulk_change(&self, faults: &[BulkFault]) -> Result<(), Fault> {
+        for fault in faults {
+            let deadline = Instant::now() + self.collections.timeout;
+            retry_transient(deadline, || self.repair_bulk_change(fault, deadline)).await?;
+        }
+        Ok(())
+    }
+
+    async fn repair_bulk_change(&self, fault: &BulkFault, deadline: Instant) -> Result<(), Fault> {
+        let versions = self.collections.version_guard.versions()?;
+        let mut transaction =
+            Transaction::begin(&self.collections, &Freshness::default(), deadline)
+                .await?
+                .with_versions(versions);
+        match transaction.repair_bulk_change(fault).await {
+            Ok(true) => commit(transaction, deadline).await.map(drop),
+            outcome => {
+                transaction.abort().await;
+                outcome.map(drop)
+            }
+        }
+    }
+}
+
+impl Transaction<'_> {
+    /// The fault of a bulk change, and its document.
+    async fn bulk_fault(
+        &mut self,
+        key: &BulkKey,
+    ) -> Result<Option<(BulkFault, RawDocumentBuf)>, Fault> {
+        let bulk = self.collections.collection(BULK);
+        let Some(document) = self.find_one(&bulk, doc! { ID: key.to_string() }).await? else {
+            return Ok(None);
+        };
+        let Ok((_, is_filed)) = read_filed(&document) else {
+            return Ok(Some((BulkFault::Unreadable(key.to_string()), document)));
+        };
+        let tenant = self.find_one(&self.collections.tenants, doc! { ID: &key.tenant }).await?;
+        Ok(match tenant {
+            None => Some((BulkFault::Tenantless(key.clone()), document)),
+            Some(_) if !is_filed => Some((BulkFault::Unscheduled(key.clone()), document)),
+            Some(_) => None,
+        })
+    }
+
+    /// Repairs a bulk change that still has this fault. Returns whether it wrote.
+    async fn repair_bulk_change(&mut self, fault: &BulkFault) -> Result<bool, Fault> {
+        let (BulkFault::Tenantless(key) | BulkFault::Unscheduled(key)) = fault else {
+            return Ok(false);
+        };
+        match self.bulk_fault(key).await? {
+            Some((present, document)) if present == *fault => match present {
+                BulkFault::Tenantless(_) => {
+                    let by_id = doc! { ID: key.to_string() };
+                    self.execute(WriteCommand::delete_one(BULK, &by_id)?).await?;
+                }
+                _ => self.refile_bulk_change(&document).await?,
+            },
+            _ => return Ok(false),
+        }
+        self.confirm_epoch().await?;
+        Ok(true)
+    }
+}
