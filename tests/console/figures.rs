@@ -63,11 +63,12 @@ fn import_people(site: &Site, users: usize) {
             json!({"handle": format!("person{n}")}),
             json!({"phone": {"number": format!("+4915120{n:06}")}}),
         ];
+        let team = ["blue", "red", "green"][n % 3];
         let person = json!({
             "displayName": format!("{} {} {n}", GIVEN[n % 20], FAMILY[n / 20 % 20]),
             "identities": identifiers.map(|identifier| json!({"identifier": identifier})),
             "attributes": {
-                "team": {"stringValue": ["blue", "red", "green"][n % 3]},
+                "team": {"stringValue": team},
                 "number": {"intValue": n.to_string()},
             },
         });

@@ -75,7 +75,9 @@ pub fn bulk_change(id: &str) -> BulkChange {
         end_time: None,
         end_reason: String::new(),
         batch: BulkBatch::default(),
+        wait: None,
         lease: None,
+        undo_time: None,
     }
 }
 

@@ -88,6 +88,7 @@ impl BulkChange {
     pub fn decode((tenant, id): (&str, &str), bytes: &[u8]) -> Result<Self, WireError> {
         let stored = StoredChange::decode(bytes).map_err(|error| WireError(error.to_string()))?;
         let change = stored.change.ok_or_else(|| WireError("a bulk change without it".into()))?;
+        let wait_reason = change.wait_reason.clone();
         let summary = read_summary(change)?;
         if (summary.tenant.as_str(), &*summary.id) != (tenant, id) {
             return Err(WireError("a bulk change of another tenant or id".into()));
@@ -99,7 +100,6 @@ impl BulkChange {
             let until = Timestamp::from_millis(lease.until);
             Ok(BulkLease { owner: read_id(&lease.owner)?, until })
         };
-        let wait_reason = change.wait_reason.clone();
         let wait = |since| BulkWait { reason: wait_reason, since: Timestamp::from_millis(since) };
         Ok(Self {
             failures: stored.failures.into_iter().map(failure).collect::<Result<_, WireError>>()?,
