@@ -37,7 +37,8 @@ async fn callers_are_listed_without_what_proves_them() {
     let page = browser.get("/console/callers").await;
     page.assert_has(&["boss", "vera", "<code>eu-*</code>", "viewer", "expires", "unlimited calls"]);
     let token = site.token("vera");
-    let (_, secret) = token.rsplit_once('_').unwrap();
+    // A secret may contain the character that parts a token.
+    let secret = token.splitn(3, '_').nth(2).unwrap();
     assert!(!page.text.contains(secret) && !page.text.contains("sha256"), "{}", page.text);
     let rest = browser.get("/console/callers?after=boss").await;
     assert!(!rest.text.contains("<th scope=\"row\">boss</th>"));

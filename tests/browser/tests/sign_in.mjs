@@ -1,8 +1,10 @@
 // Signing in and out.
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { describe, test } from "node:test";
 import { checkPage } from "../harness/checks.mjs";
-import { guardedServer } from "../harness/shared.mjs";
+import { browser, guardedServer, openServer } from "../harness/shared.mjs";
 import { heading, paste, sees, signIn } from "../harness/steps.mjs";
 import { visit } from "../harness/visit.mjs";
 import { inBothModes } from "../harness/variants.mjs";
@@ -13,6 +15,28 @@ describe("signing in", () => {
     await heading(page, "Who is this?");
     await page.getByText("anonymous", { exact: true }).click();
     await sees(page, "Role: admin");
+  });
+
+  test("a link of another site opens the session that there is", async () => {
+    const server = await openServer();
+    const link = `<a href="${server.origin}/console/t/default/?x=1">Look</a>`;
+    const other = createServer((_, answer) => answer.setHeader("content-type", "text/html").end(link)).listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const context = await (await browser()).newContext();
+    try {
+      const page = await context.newPage();
+      await page.goto(`${server.origin}/console/`);
+      const cookies = await context.cookies();
+      assert.equal(cookies.length, 1);
+      await page.goto(`http://localhost:${other.address().port}/`);
+      await page.getByRole("link", { name: "Look" }).click();
+      await heading(page, "Who is this?");
+      assert.equal(new URL(page.url()).search, "?x=1");
+      assert.deepEqual(await context.cookies(), cookies);
+    } finally {
+      await context.close();
+      other.close();
+    }
   });
 
   for (const scripts of [true, false]) {

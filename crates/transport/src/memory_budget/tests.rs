@@ -1,3 +1,5 @@
+//! Tests of the memory that connections use.
+
 use tokio::time::timeout;
 
 use super::*;
