@@ -90,7 +90,7 @@ async fn the_dry_run_of_a_deletion_says_until_when_users_can_be_restored() {
     let fields = [("filter", "state = DISABLED"), ("action", "delete")];
     let tried = browser.submit(&form, NEW, &fields).await;
     let tried = ended(&mut browser, &tried.path).await;
-    tried.assert_has(&["Apply to 1 user<", "Deleted users can be restored until <time"]);
+    tried.assert_has(&["Apply to 1 user<", "You can restore the deleted users until <time"]);
     let applied = browser.submit(&tried, &format!("{}/apply", tried.path), &[]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>1</dd>"]);
     assert_eq!(client.get(&ids[2]).await.unwrap().state(), v1::State::Deleted);

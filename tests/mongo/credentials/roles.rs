@@ -10,13 +10,17 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, stream};
 use mongodb::bson::{Bson, DateTime, Document, Uuid, doc};
 use mongodb::{Client, Database};
+use polynym_directory::Tenant;
+use polynym_directory::model::bulk::change::BulkChange;
 use tempfile::tempdir;
 use tokio::time::sleep;
 
 use super::secured::{DATABASE, Secured, assert_no_password, documented, run};
 use crate::golden;
 use crate::server::{Server, polynym};
+use crate::store::bulk::bulk_document;
 use crate::support::scenarios::walkthrough::walk_and_verify;
+use crate::support::users;
 
 /// The maximum time until a server ends the sessions of a dead one.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -169,11 +173,21 @@ impl Store {
         self.run("verify", &["store", "status"])?;
         self.run("verify", &["store", "verify"])?;
         self.damage_claims().await;
+        self.damage_bulk_changes().await;
         self.run("mend", &["store", "verify", "--mend"])
     }
 
     fn database(&self) -> Database {
         self.server.database(&self.database)
+    }
+
+    /// Adds a bulk change of a tenant that does not exist, and one under a wrong state.
+    async fn damage_bulk_changes(&self) {
+        let bulk = self.database().collection::<Document>("bulk");
+        let gone = Tenant::parse("gone").unwrap();
+        let orphan = BulkChange { tenant: gone, ..users::bulk_change("orphan") };
+        let ended = bulk_document(&users::bulk_change("ended"), false);
+        bulk.insert_many([bulk_document(&orphan, true), ended]).await.unwrap();
     }
 
     /// Removes a validator, which `store init` restores.

@@ -1,7 +1,7 @@
 //! The store on real servers from outside: `polynym store init`, `status` and `verify`.
 
 mod attributes;
-mod bulk;
+pub mod bulk;
 mod damage;
 mod histories;
 mod init;

@@ -16,14 +16,14 @@ pub trait BulkChanges: Send + Sync + 'static {
     /// [`Error::Unavailable`] if the store does not answer.
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error>;
 
-    /// All bulk changes of a tenant, in any order.
+    /// All bulk changes of a tenant that can be read, in any order.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error>;
 
     /// Up to `limit` running bulk changes of all tenants whose [`BulkChange::due_time`] is not after
-    /// `now`, by that time.
+    /// `now`, by that time. Those that cannot be read do not count.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
