@@ -130,32 +130,34 @@ impl Scene {
         self.directory.start_bulk_change(context.into(), request).await.unwrap();
     }
 
-    /// Runs bulk changes until one satisfies the condition, and does `meanwhile` again and again.
-    async fn run_until(
+    /// Runs bulk changes until the work is done.
+    async fn run_while<T>(&self, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            never = self.directory.run_bulk_changes(Arc::new(Host)) => match never {},
+            done = timeout(TIMEOUT, work) => done.expect("the bulk change goes on"),
+        }
+    }
+
+    /// Waits until a bulk change satisfies the condition, and does `meanwhile` again and again.
+    async fn until(
         &self,
         (tenant, id): (&Tenant, &str),
         is_met: impl Fn(&BulkChange) -> bool,
         mut meanwhile: impl FnMut(),
     ) -> BulkChange {
-        let met = async {
-            loop {
-                meanwhile();
-                let found = self.store.bulk_changes.bulk_change(tenant, id).await.unwrap();
-                if let Some(found) = found.filter(|change| is_met(change)) {
-                    return found;
-                }
-                sleep(Duration::from_millis(5)).await;
+        loop {
+            meanwhile();
+            let found = self.store.bulk_changes.bulk_change(tenant, id).await.unwrap();
+            if let Some(found) = found.filter(|change| is_met(change)) {
+                return found;
             }
-        };
-        tokio::select! {
-            never = self.directory.run_bulk_changes(Arc::new(Host)) => match never {},
-            met = timeout(TIMEOUT, met) => met.expect("the bulk change goes on"),
+            sleep(Duration::from_millis(5)).await;
         }
     }
 
     /// Runs bulk changes until one has ended, while the clocks advance by the step.
     async fn run_until_ended(&self, tenant: &Tenant, id: &str, step: Duration) -> BulkChange {
-        self.run_until((tenant, id), ended, || self.advance(step)).await
+        self.run_while(self.until((tenant, id), ended, || self.advance(step))).await
     }
 
     /// Advances the clocks.
@@ -197,14 +199,18 @@ async fn users_that_hang_hold_up_no_other_bulk_change() {
     for n in 0..4 {
         scene.start(&hung, &format!("hung-{n}"), "busy").await;
     }
-    scene.start(&near, ID, "web").await;
-    let other = scene.run_until((&near, ID), ended, || ()).await;
-    assert_eq!((other.state, other.counts.changed), (BulkState::Completed, 1));
-
-    // One of the same caller has a turn once the others have stalled.
+    scene.advance(Duration::from_secs(1));
     scene.start(&far, ID, "busy").await;
-    let own = scene.run_until_ended(&far, ID, Duration::from_secs(1)).await;
-    assert_eq!((own.state, own.counts.changed), (BulkState::Completed, 1));
+    scene.start(&near, ID, "web").await;
+    let ended_both = async {
+        let near = scene.until((&near, ID), ended, || ()).await;
+        // One of the same caller has a turn once the others have stalled.
+        let far = scene.until((&far, ID), ended, || scene.advance(Duration::from_secs(1))).await;
+        [near, far]
+    };
+    for change in scene.run_while(ended_both).await {
+        assert_eq!((change.state, change.counts.changed), (BulkState::Completed, 1));
+    }
     let held = scene.store.bulk_changes.bulk_change(&hung, "hung-0").await.unwrap().unwrap();
     assert!(held.is_running());
 }
@@ -224,7 +230,7 @@ async fn the_lease_is_renewed_while_a_batch_runs() {
         let until = change.lease.map_or(began, |lease| lease.until);
         !change.batch.users.is_empty() && until > began.plus(Duration::from_secs(40))
     };
-    let held = scene.run_until((&Tenant::DEFAULT, ID), is_renewed, advance).await;
+    let held = scene.run_while(scene.until((&Tenant::DEFAULT, ID), is_renewed, advance)).await;
 
     let take = BulkStep::Take(users::id(7));
     let time = began.plus(Duration::from_secs(40));
@@ -245,7 +251,7 @@ async fn users_that_the_store_never_accepts_fail_in_the_end() {
     scene.start(&Tenant::DEFAULT, ID, "web").await;
     let waiting = |change: &BulkChange| change.wait.is_some();
     let skip = || scene.clock.skip(Duration::from_secs(1));
-    let waiting = scene.run_until((&Tenant::DEFAULT, ID), waiting, skip).await;
+    let waiting = scene.run_while(scene.until((&Tenant::DEFAULT, ID), waiting, skip)).await;
     assert_eq!(waiting.wait.as_ref().unwrap().reason, "SOME_REASON");
     assert_eq!(waiting.counts.checked(), 0);
 
@@ -267,9 +273,9 @@ async fn a_panic_ends_one_bulk_change() {
     scene.create(&Tenant::DEFAULT, 0..1).await;
     scene.start(&Tenant::DEFAULT, "bad", "panicking").await;
     scene.start(&Tenant::DEFAULT, ID, "web").await;
-    let good = scene.run_until((&Tenant::DEFAULT, ID), ended, || ()).await;
+    let good = scene.run_while(scene.until((&Tenant::DEFAULT, ID), ended, || ())).await;
     assert_eq!(good.state, BulkState::Completed);
-    let bad = scene.run_until((&Tenant::DEFAULT, "bad"), ended, || ()).await;
+    let bad = scene.run_while(scene.until((&Tenant::DEFAULT, "bad"), ended, || ())).await;
     assert_eq!((bad.state, &*bad.end_reason), (BulkState::Failed, "INTERNAL"));
 }
 
@@ -292,16 +298,12 @@ async fn an_undone_bulk_change_changes_the_users_of_its_last_batch_again() {
     .await;
     scene.create(&Tenant::DEFAULT, 0..1).await;
     scene.start(&Tenant::DEFAULT, ID, "web").await;
-    let run = scene.directory.run_bulk_changes(Arc::new(Host));
     let changed = async {
         while !scene.is_disabled(0).await {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::select! {
-        never = run => match never {},
-        changed = timeout(TIMEOUT, changed) => changed.unwrap(),
-    }
+    scene.run_while(changed).await;
     let context = || scene.directory.context(Tenant::DEFAULT, "web", "StopBulkChange", "");
     let undo = async || scene.directory.begin_undo(&context().into(), ID).await;
     let is_running =
@@ -320,7 +322,7 @@ async fn an_undone_bulk_change_changes_the_users_of_its_last_batch_again() {
 
     loses_results.store(false, Relaxed);
     scene.directory.resume_bulk_change(context().into(), ID).await.unwrap();
-    let ended = scene.run_until((&Tenant::DEFAULT, ID), ended, || ()).await;
+    let ended = scene.run_while(scene.until((&Tenant::DEFAULT, ID), ended, || ())).await;
     assert_eq!((ended.state, ended.counts.changed), (BulkState::Completed, 1));
     assert!(scene.is_disabled(0).await);
 }

@@ -30,8 +30,8 @@ pub enum BulkStep {
     Take(LocalityId),
     /// Takes a step of this server. Has no effect unless it has the lease.
     Run(LocalityId, RunStep),
-    /// Marks it as undone, so that it changes users again that it has changed before. Rejected while
-    /// it is running, and until the last users of a stopped one have changed.
+    /// Marks it as undone, so that it may change the same users again. Rejected while it runs, and
+    /// until the last users of a stopped one have changed.
     Undo,
     /// Removes it, unless it is running.
     Remove,
@@ -168,7 +168,7 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
     Ok(())
 }
 
-/// Rejects undoing it while users change: an undoing that has passed them would not meet them again.
+/// Rejects undoing it while users change: an undoing that has passed them does not meet them again.
 fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
     let is_leased = present.lease.is_some_and(|lease| !mutation.is_past(lease.until));
     match present.is_running() || is_leased {

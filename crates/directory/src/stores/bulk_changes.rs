@@ -22,8 +22,8 @@ pub trait BulkChanges: Send + Sync + 'static {
     /// [`Error::Unavailable`] if the store does not answer.
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error>;
 
-    /// Up to `limit` running bulk changes of all tenants whose [`BulkChange::due_time`] is not after
-    /// `now`, by that time. Those that cannot be read do not count.
+    /// Up to `limit` running bulk changes of all tenants whose [`BulkChange::due_time`] is not
+    /// after `now`, by that time. Those that cannot be read do not count.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.

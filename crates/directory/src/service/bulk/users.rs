@@ -23,8 +23,8 @@ use crate::update::Update;
 const RETRY_TIMEOUT: Duration = Duration::from_secs(3);
 /// The delay before a retry.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// How long users wait that the store does not accept, before they count as failed: those of a batch
-/// of which others were accepted, and a whole batch, for which the store may be to blame.
+/// How long users wait that the store does not accept, until they count as failed: some of a batch,
+/// and a whole batch, for which the store may be to blame.
 const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 const MAX_WAIT_OF_ALL: Duration = Duration::from_secs(60 * 60);
 
