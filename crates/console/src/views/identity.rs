@@ -33,10 +33,15 @@ impl IdentityView {
     /// The view of an identity.
     pub fn of(identity: &v1::Identity) -> Self {
         let value = value(identity.identifier.as_ref());
-        let typed = Some(identity.display.clone());
+        // What is typed of an account is its subject alone.
+        let subject = match identity.identifier.as_ref().and_then(|own| own.kind.as_ref()) {
+            Some(Kind::Social(account)) => &*account.subject,
+            _ => "",
+        };
+        let is_other = ![&*value, subject, ""].contains(&&*identity.display);
         Self {
             kind: kind(identity.identifier.as_ref()),
-            typed: typed.filter(|typed| !typed.is_empty() && *typed != value),
+            typed: is_other.then(|| identity.display.clone()),
             value,
             text: text(identity.identifier.as_ref()),
             is_primary: identity.primary,
