@@ -1,7 +1,7 @@
 //! The verification of a store: every claim belongs to a user who lists its key, every identity
 //! that a user lists has its claim, attributes have names, the index of searches has the values of
-//! all users, histories end in their users, notices have their contents, merged users name each other,
-//! and servers find bulk changes when they are due. Repairs follow the user's record.
+//! all users, histories end in their users, notices have their contents, merged users name each
+//! other, and servers find bulk changes when they are due. Repairs follow the user's record.
 //!
 //! The comparisons and their order are common to all stores. Each store implements the reads and
 //! writes: see [`CheckableStore`].

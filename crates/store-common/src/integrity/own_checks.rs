@@ -1,5 +1,5 @@
-//! The passes over what a store compares itself: the index of searches, the contents of notices, and
-//! bulk changes.
+//! The passes over what a store compares itself: the index of searches, the contents of notices,
+//! and bulk changes.
 
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
