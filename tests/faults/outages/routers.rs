@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym_directory::model::bulk::change::BulkState;
-use polynym_directory::mutation::bulk::BulkStep;
+use polynym_directory::mutation::bulk::{BulkStep, RunStep};
 use polynym_directory::{
     Backend, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind, MutationReport,
     NewUser, Outcome, PolicyUpdate, State as Life, Tenant, TenantChange, Timestamp, Update, User,
@@ -152,9 +152,10 @@ async fn check_bulk_change(stores: &Alternating, n: usize) {
         assert_eq!(step(BulkStep::Resume("ana".to_owned())).await, BulkState::Running);
     }
     assert_eq!(step(BulkStep::Take(server)).await, BulkState::Running);
-    assert_eq!(step(BulkStep::Save(server, Box::default())).await, BulkState::Running);
-    let end = BulkStep::End(server, BulkState::Completed, String::new());
-    assert_eq!(step(end).await, BulkState::Completed);
+    let save = RunStep::Save(Box::default());
+    assert_eq!(step(BulkStep::Run(server, save)).await, BulkState::Running);
+    let end = RunStep::End(BulkState::Completed, String::new());
+    assert_eq!(step(BulkStep::Run(server, end)).await, BulkState::Completed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
