@@ -19,8 +19,8 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The calls of a method, such as `DirectoryService/GetUser`, with its request. `cli` are the
-    /// words after `polynym`; empty if no command does it. Without calls if the request is long.
+    /// The calls of a method, with its service before it, and with its request. `cli` are the words
+    /// after `polynym`; empty if no command does it. Without calls if the request is long.
     pub fn new(cli: &[&str], method: &str, request: &impl Message) -> Self {
         let (_, name) = method.split_once('/').unwrap_or_default();
         let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}Request"), request);
