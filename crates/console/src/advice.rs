@@ -20,6 +20,7 @@ pub fn of(error: &Error) -> &'static str {
             "Nothing was changed by you. Apply your change again if it is still right."
         }
         "LIMIT_EXCEEDED" | "ATTRIBUTE_NAMES_FULL" => "Remove something first.",
+        "MESSAGE_TOO_LARGE" => "Shorten it.",
         "TOO_MANY_BULK_CHANGES" => "Wait until a bulk change of the tenant ends, or stop one.",
         "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
         "TENANT_DENIED" => "Choose a tenant of your credential: “Tenants” lists them.",

@@ -59,6 +59,11 @@ impl Draft {
         }
     }
 
+    /// The text of the button of the form with this name, on a page with several.
+    pub fn verb_of<'a>(&'a self, name: &str, verb: &'a str) -> &'a str {
+        if self.form.get("form") == name { self.verb(verb) } else { verb }
+    }
+
     /// Whether the form was refused because of a field of this name.
     pub fn is_wrong(&self, field: &str) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.field.contains(field))

@@ -88,9 +88,10 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
             "File not found",
             "Upload it again: an import continues where it stopped, and imports no user twice.",
         ),
-        Failure::SearchGone => {
-            ("Search expired", "Search again. A session keeps its last 64 searches.")
-        }
+        Failure::SearchGone => (
+            "Search expired",
+            "Search again. A search belongs to one session, which keeps its last 64.",
+        ),
     }
 }
 

@@ -20,7 +20,8 @@ use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
 /// The actions of the form, with their labels.
-const ACTIONS: [(&str, &str); 5] = [
+const ACTIONS: [(&str, &str); 6] = [
+    ("", "Choose …"),
     ("disable", "Disable the users"),
     ("enable", "Enable the users"),
     ("delete", "Delete the users"),
@@ -33,7 +34,7 @@ const ACTIONS: [(&str, &str); 5] = [
 struct NewPage {
     frame: Frame,
     draft: Draft,
-    actions: [(&'static str, &'static str); 5],
+    actions: [(&'static str, &'static str); 6],
     types: Vec<(&'static str, &'static str)>,
     commands: Commands,
 }

@@ -28,10 +28,10 @@ impl HandlesView {
         Self { is_default, text: form.raw("handles").to_owned(), error: String::new() }
     }
 
-    /// The handles: separated by white space or commas.
+    /// The handles: separated by line breaks or commas.
     pub fn handles(&self) -> Option<ReservedHandles> {
-        let words = self.text.split(|c: char| c.is_whitespace() || c == ',');
-        let handles = words.filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        let handles = self.text.split([',', '\r', '\n']).map(str::trim);
+        let handles = handles.filter(|handle| !handle.is_empty()).map(str::to_owned).collect();
         (!self.is_default).then_some(ReservedHandles { handles })
     }
 }

@@ -73,6 +73,10 @@ pub async fn set(visit: Visit, Path((tenant, id)): Path<(String, String)>, form:
     let sent = Sent::new(visit, tenant, form)?;
     let is_removal = sent.form.has("remove");
     let request = match request(&sent.tenant, &id, &sent.form) {
+        Ok(request) => check_new(&sent, &id).await?.map_or(Ok(request), Err),
+        wrong => wrong,
+    };
+    let request = match request {
         Ok(request) => request,
         Err(problem) => {
             let (user, draft) = sent.wrong(problem, &id).await?;
@@ -86,6 +90,19 @@ pub async fn set(visit: Visit, Path((tenant, id)): Path<(String, String)>, form:
             show(&sent.visit, &sent.tenant, &user, draft).await
         }
     }
+}
+
+/// Why a new attribute cannot be added: the user has one of this name, unchanged since the form was
+/// loaded. After a change, the etag of the form decides.
+async fn check_new(sent: &Sent, id: &str) -> Result<Option<Problem>, Failure> {
+    if sent.form.has("attribute") {
+        return Ok(None);
+    }
+    let user = problem::get(&sent.client(), id).await?;
+    let is_known =
+        user.etag == sent.form.get("etag") && user.attributes.contains_key(sent.form.get("name"));
+    let message = "The user has this attribute already. Change it on the page of the user.";
+    Ok(is_known.then(|| Problem::form("name", message)))
 }
 
 /// The name in a form: that of an attribute which the user has, or a new one.
