@@ -116,7 +116,7 @@ describe("roles", () => {
     await new Api(server.origin, "ours", server.credentials.tokens.admin).create("Own");
     const token = await waitForToken(server, await server.credentials.add("ours", "admin", "ours"));
     const visitor = await signedIn(server, token);
-    const concrete = completing("theirs", user, other);
+    const completed = completing("theirs", user, other, "1");
     assert.equal((await visitor.get("/console/t/ours/")).status, 200);
     const forms = Object.values(FORMS_BY_ROLE).flat().filter((path) => !["changes", "duplicates", "import"].includes(path));
     for (const path of forms) {
@@ -124,7 +124,7 @@ describe("roles", () => {
       const { status } = sent.status === 303 ? await visitor.get(sent.headers.location) : sent;
       assert.ok([403, 404].includes(status), `POST ${path}: ${status}`);
     }
-    const page = await visitor.get(concrete("users/USER"));
+    const page = await visitor.get(completed("users/USER"));
     assert.ok(page.status === 403 && !page.text.includes("Ann"), `${page.status}`);
     assert.deepEqual(await api.get(user.userId), user);
   });
