@@ -143,19 +143,20 @@ fn next_page(list: &Answer) -> String {
 async fn pages(browser: &mut Browser) -> Vec<(&'static str, String)> {
     let list = browser.post(&format!("{HOME}/search"), &[("q", "")]).await;
     let columns = format!("{}/columns", list.path);
-    let all = ["email", "handle", "phone", "identities", "state", "created", "updated"];
+    let all = ["email", "handle", "phone", "identities", "state", "create_time", "update_time"];
     let chosen: Vec<_> =
-        all.map(|name| ("column", name)).into_iter().chain([("size", "100")]).collect();
+        all.map(|name| ("column", name)).into_iter().chain([("size", "50")]).collect();
     let list = browser.post(&columns, &chosen).await;
     let words = browser.post(&format!("{HOME}/search"), &[("q", "Jörg Weiß")]).await;
     let identifier = browser.post(&format!("{HOME}/search"), &[("q", "@person4242")]).await;
     let user = list.attribute("href", &format!("{HOME}/users/"));
     let other = words.attribute("href", &format!("{HOME}/users/"));
     let id = other.rsplit('/').next().unwrap();
-    let tenant = ["", "policies", "attributes", "usage", "events", "bulk", "import", "duplicates"];
+    let tenant =
+        ["", "policies", "policies/attributes", "usage", "events", "bulk", "import", "duplicates"];
     let fixed = tenant.map(|page| (page, format!("{HOME}/{page}")));
     let mut pages = vec![
-        ("100 users, seven columns", list.path),
+        ("50 users, seven columns", list.path),
         ("users by words", words.path),
         ("an identifier", identifier.path),
         ("a user", user.clone()),
