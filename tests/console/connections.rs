@@ -50,7 +50,7 @@ impl Connection {
         assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
     }
 
-    /// What the server sends until it closes the connection.
+    /// The bytes that the server sends before it closes the connection.
     fn rest(&mut self) -> String {
         let mut text = String::new();
         self.0.read_to_string(&mut text).unwrap();

@@ -2,7 +2,14 @@
 
 use polynym_client::{Error, Kind};
 
-/// What a person can do about an error.
+/// The advice if the caller's role is too low.
+pub const HIGHER_ROLE: &str = "Sign in with a credential of a higher role.";
+/// The advice if the server failed.
+pub const REPORT: &str = "Try again. If it fails again, give the trace id to an administrator.";
+/// The advice if the server is busy.
+pub const RETRY: &str = "Try again in a moment.";
+
+/// The advice about an error.
 pub fn of(error: &Error) -> &'static str {
     match error.reason() {
         "IDENTITY_TAKEN" => {
@@ -24,7 +31,7 @@ pub fn of(error: &Error) -> &'static str {
         "TOO_MANY_BULK_CHANGES" => "Wait until a bulk change of the tenant ends, or stop one.",
         "REQUEST_ID_REUSED" => "This form did something else before. Send it again to do this.",
         "TENANT_DENIED" => "Choose a tenant of your credential: “Tenants” lists them.",
-        "ROLE_DENIED" => "Sign in with a credential of a higher role.",
+        "ROLE_DENIED" => HIGHER_ROLE,
         "DISK_FULL" => "The administrator of the server must free space on its disk.",
         _ => of_kind(error.kind()),
     }
@@ -37,8 +44,8 @@ const fn of_kind(kind: Kind) -> &'static str {
         Kind::OutcomeUnknown | Kind::DeadlineExceeded => {
             "It may have happened. Send the same form again: it happens once."
         }
-        Kind::ResourceExhausted | Kind::Unavailable => "Try again in a moment.",
-        Kind::Internal => "Try again. If it fails again, give the trace id to an administrator.",
+        Kind::ResourceExhausted | Kind::Unavailable => RETRY,
+        Kind::Internal => REPORT,
         _ => "Correct it and send the form again.",
     }
 }

@@ -72,18 +72,15 @@ fn message(failure: &Failure) -> String {
 fn texts(failure: &Failure) -> (&'static str, &'static str) {
     match failure {
         Failure::Call(error) => (title(error), advice::of(error)),
-        Failure::RoleTooLow(_) => ("Not allowed", "Sign in with a credential of a higher role."),
+        Failure::RoleTooLow(_) => ("Not allowed", advice::HIGHER_ROLE),
         Failure::TenantsTooFew => ("Not allowed", "Sign in with a credential of all tenants."),
         Failure::TenantDenied => ("Not allowed", "Choose one of the tenants of your credential."),
         Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
-        Failure::Internal(_) => (
-            "The server failed",
-            "Try again. If it fails again, give the trace id to an administrator.",
-        ),
-        Failure::Busy => ("Busy", "Try again in a moment."),
+        Failure::Internal(_) => ("The server failed", advice::REPORT),
+        Failure::Busy => ("Busy", advice::RETRY),
         Failure::FileGone => (
             "File not found",
             "Upload it again: an import continues where it stopped, and imports no user twice.",

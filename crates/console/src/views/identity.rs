@@ -33,7 +33,7 @@ impl IdentityView {
     /// The view of an identity.
     pub fn of(identity: &v1::Identity) -> Self {
         let value = value(identity.identifier.as_ref());
-        // What is typed of an account is its subject alone.
+        // The typed form of an account has no provider.
         let subject = match identity.identifier.as_ref().and_then(|own| own.kind.as_ref()) {
             Some(Kind::Social(account)) => &*account.subject,
             _ => "",
