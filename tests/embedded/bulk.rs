@@ -29,7 +29,7 @@ const ID: &str = "bulk-1";
 /// The time limit of a test that fails.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What a store does with a mutation.
+/// How a store treats a mutation.
 #[derive(PartialEq)]
 enum Fate {
     Passes,

@@ -48,7 +48,7 @@ async fn ids(store: &Embedded) -> Vec<String> {
 async fn due(store: &Embedded, limit: usize) -> Vec<String> {
     let now = Timestamp::now().plus(Duration::from_secs(60));
     let due = store.due_bulk_changes(now, limit).await.unwrap();
-    due.into_iter().map(|(_, id)| id).collect()
+    due.into_iter().map(|change| change.key.1).collect()
 }
 
 /// The bytes of a bulk change, and its due time.

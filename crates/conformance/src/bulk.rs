@@ -56,7 +56,8 @@ async fn run_step(
 }
 
 async fn due_bulk_changes(f: &Fixture) -> Result<Vec<(Tenant, String)>, Error> {
-    f.store.bulk_changes.due_bulk_changes(f.now(), 10).await
+    let due = f.store.bulk_changes.due_bulk_changes(f.now(), 10).await?;
+    Ok(due.into_iter().map(|change| change.key).collect())
 }
 
 async fn start(f: &Fixture, id: &str) -> Result<BulkChange, Failure> {
@@ -177,7 +178,9 @@ pub async fn bulk_changes_are_removed(f: Fixture) -> Result<(), Failure> {
     let expired = store.expired_bulk_changes(later, 10).await?;
     equal(&expired, &vec![(Tenant::DEFAULT, ID.to_owned())], "expired after 30 days")?;
     let due = store.due_bulk_changes(later, 1).await?;
-    equal(&due, &vec![(Tenant::DEFAULT, "running".to_owned())], "the due ones after 30 days")?;
+    let due: Vec<_> = due.into_iter().map(|change| (change.key, change.caller)).collect();
+    let running = ((Tenant::DEFAULT, "running".to_owned()), new_change(&f, "running").caller);
+    equal(&due, &vec![running], "the due ones after 30 days")?;
     step(&f, "running", BulkStep::Stop("web".to_owned())).await?;
     step(&f, "running", BulkStep::Remove).await?;
     step(&f, ID, BulkStep::Remove).await?;

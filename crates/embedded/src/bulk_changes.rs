@@ -10,7 +10,7 @@ use crate::store::Embedded;
 use polynym_directory::error::Error;
 use polynym_directory::model::bulk::change::BulkChange;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::BulkChanges;
+use polynym_directory::stores::{BulkChangeKey, BulkChanges, DueBulkChange};
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 use polynym_store_common::unreadable::report_unreadable_bulk;
@@ -32,7 +32,7 @@ impl BulkChanges for Embedded {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error> {
+    ) -> Result<Vec<DueBulkChange>, Error> {
         self.on_snapshot(|snapshot| snapshot.due_bulk_changes(true, now, limit))
     }
 
@@ -40,8 +40,9 @@ impl BulkChanges for Embedded {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error> {
-        self.on_snapshot(|snapshot| snapshot.due_bulk_changes(false, now, limit))
+    ) -> Result<Vec<BulkChangeKey>, Error> {
+        let expired = self.on_snapshot(|snapshot| snapshot.due_bulk_changes(false, now, limit))?;
+        Ok(expired.into_iter().map(|change| change.key).collect())
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
@@ -165,7 +166,7 @@ impl Snapshot {
         is_running: bool,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Fault> {
+    ) -> Result<Vec<DueBulkChange>, Fault> {
         let changes = optional(self.transaction.open_table(BULK_CHANGES))?;
         let times = optional(self.transaction.open_table(BULK_TIMES))?;
         let (Some(changes), Some(times)) = (changes, times) else { return Ok(Vec::new()) };
@@ -180,7 +181,7 @@ impl Snapshot {
                 continue;
             }
             let change = readable((tenant, id), change_at(&changes, time, (tenant, id)))?;
-            due.extend(change.map(|change| (change.tenant, change.id)));
+            due.extend(change.map(DueBulkChange::from));
         }
         Ok(due)
     }

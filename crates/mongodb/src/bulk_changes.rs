@@ -19,7 +19,7 @@ use polynym_directory::model::bulk::change::BulkChange;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use polynym_directory::stores::BulkChanges;
+use polynym_directory::stores::{BulkChangeKey, BulkChanges, DueBulkChange};
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::unreadable::report_unreadable_bulk;
 
@@ -53,7 +53,7 @@ impl BulkChanges for Mongo {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error> {
+    ) -> Result<Vec<DueBulkChange>, Error> {
         self.due(doc! { RUNNING: true, EXPIRES_AT: { "$lte": date(now) } }, limit).await
     }
 
@@ -61,9 +61,11 @@ impl BulkChanges for Mongo {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error> {
+    ) -> Result<Vec<BulkChangeKey>, Error> {
         let ended = doc! { "$exists": false };
-        self.due(doc! { RUNNING: ended, EXPIRES_AT: { "$lte": date(now) } }, limit).await
+        let filter = doc! { RUNNING: ended, EXPIRES_AT: { "$lte": date(now) } };
+        let expired = self.due(filter, limit).await?;
+        Ok(expired.into_iter().map(|change| change.key).collect())
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
@@ -77,19 +79,18 @@ impl BulkChanges for Mongo {
 }
 
 impl Mongo {
-    /// The keys of the first bulk changes that match, by the time when they are due.
-    async fn due(&self, filter: Document, limit: usize) -> Result<Vec<(Tenant, String)>, Error> {
+    /// The first bulk changes that match, by the time when they are due.
+    async fn due(&self, filter: Document, limit: usize) -> Result<Vec<DueBulkChange>, Error> {
         self.read(|own| async move {
             let (bulk, mut count) = (own.collection(BULK), limit);
             loop {
                 let options = own.find_options(doc! { EXPIRES_AT: 1 }, count);
                 let found = own.find_documents(&bulk, filter.clone(), options).await?;
                 let changes = found.iter().filter_map(|document| readable(document));
-                let keys = changes.map(|change| (change.tenant, change.id)).take(limit);
-                let keys: Vec<_> = keys.collect();
+                let due: Vec<_> = changes.map(DueBulkChange::from).take(limit).collect();
                 // Those that cannot be read must not hide the others.
-                if keys.len() == limit || found.len() < count {
-                    return Ok(keys);
+                if due.len() == limit || found.len() < count {
+                    return Ok(due);
                 }
                 count *= 2;
             }

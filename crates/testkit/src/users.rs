@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
-use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts};
+use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
 use polynym_directory::mutation::bulk::BulkStep;
 use polynym_directory::{
     Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
@@ -58,27 +57,8 @@ pub fn mutation(user_id: LocalityId, change: UserChange) -> Mutation {
 
 /// A bulk change of the default tenant that disables all users, and is running.
 pub fn bulk_change(id: &str) -> BulkChange {
-    let now = Timestamp::now();
-    BulkChange {
-        tenant: Tenant::DEFAULT,
-        id: id.to_owned(),
-        filter: String::new(),
-        action: BulkAction::Disable,
-        dry_run: false,
-        state: BulkState::Running,
-        caller: "ana".to_owned(),
-        reason: String::new(),
-        counts: BulkCounts::default(),
-        failures: Vec::new(),
-        create_time: now,
-        update_time: now,
-        end_time: None,
-        end_reason: String::new(),
-        batch: BulkBatch::default(),
-        wait: None,
-        lease: None,
-        undo_time: None,
-    }
+    let new = BulkChange::new(Tenant::DEFAULT, id, BulkAction::Disable, Timestamp::now());
+    BulkChange { caller: "ana".to_owned(), ..new }
 }
 
 /// The mutation that starts [`bulk_change`].

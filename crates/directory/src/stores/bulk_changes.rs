@@ -7,6 +7,24 @@ use crate::model::bulk::change::BulkChange;
 use crate::model::tenant::Tenant;
 use crate::timestamp::Timestamp;
 
+/// The tenant and the id of a bulk change.
+pub type BulkChangeKey = (Tenant, String);
+
+/// A running bulk change that a server may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueBulkChange {
+    /// Its tenant and id.
+    pub key: BulkChangeKey,
+    /// The caller for whom it runs.
+    pub caller: String,
+}
+
+impl From<BulkChange> for DueBulkChange {
+    fn from(change: BulkChange) -> Self {
+        Self { key: (change.tenant, change.id), caller: change.caller }
+    }
+}
+
 /// The bulk changes of tenants.
 #[async_trait]
 pub trait BulkChanges: Send + Sync + 'static {
@@ -31,7 +49,7 @@ pub trait BulkChanges: Send + Sync + 'static {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error>;
+    ) -> Result<Vec<DueBulkChange>, Error>;
 
     /// Up to `limit` bulk changes of all tenants that have ended, and whose
     /// [`BulkChange::due_time`] is not after `now`, by that time.
@@ -42,7 +60,7 @@ pub trait BulkChanges: Send + Sync + 'static {
         &self,
         now: Timestamp,
         limit: usize,
-    ) -> Result<Vec<(Tenant, String)>, Error>;
+    ) -> Result<Vec<BulkChangeKey>, Error>;
 
     /// Removes the bulk changes of a tenant that is being deleted.
     ///

@@ -25,7 +25,7 @@ use std::sync::Arc;
 pub use crate::model::notice::InboxEntry;
 pub use crate::model::view::View;
 use crate::tokens::key::TokenKey;
-pub use bulk_changes::BulkChanges;
+pub use bulk_changes::{BulkChangeKey, BulkChanges, DueBulkChange};
 pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};

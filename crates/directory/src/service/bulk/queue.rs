@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::model::tenant::Tenant;
+use crate::stores::{BulkChangeKey, DueBulkChange};
 
 /// Turns at once, without those that are stalled.
 const MAX_CONCURRENT: usize = 4;
@@ -15,24 +15,13 @@ const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Turns of one caller at once, with those that are stalled.
 const MAX_STALLED_OF_CALLER: usize = 16;
 
-/// The tenant and the id of a bulk change.
-pub type Key = (Tenant, String);
-
-/// A bulk change that may have a turn.
-pub struct Due {
-    /// The bulk change.
-    pub key: Key,
-    /// The caller for whom it runs.
-    pub caller: String,
-}
-
 /// The bulk changes that are due, and those that have a turn.
 #[derive(Default)]
 pub struct Queue {
-    due: Vec<Due>,
-    turns: HashMap<Key, Turn>,
+    due: Vec<DueBulkChange>,
+    turns: HashMap<BulkChangeKey, Turn>,
     /// When bulk changes whose turn had no effect may have another one.
-    postponed: HashMap<Key, Instant>,
+    postponed: HashMap<BulkChangeKey, Instant>,
     /// The number of the last turn of each caller.
     last_turns: HashMap<String, u64>,
 }
@@ -51,7 +40,7 @@ struct Share {
 
 impl Queue {
     /// Sets the bulk changes that are due, the first one first.
-    pub fn set_due(&mut self, due: Vec<Due>, now: Instant) {
+    pub fn set_due(&mut self, due: Vec<DueBulkChange>, now: Instant) {
         self.due = due;
         self.postponed.retain(|_, until| *until > now);
     }
@@ -61,27 +50,23 @@ impl Queue {
         self.turns.values().filter(|turn| turn.is_active(now)).count() < MAX_CONCURRENT
     }
 
-    /// Whether the bulk change has a turn.
-    pub fn has_turn(&self, key: &Key) -> bool {
-        self.turns.contains_key(key)
-    }
-
     /// Begins the next turn: that of the caller with the fewest turns, or of those the one whose
     /// last turn began first. The turn lasts until [`Queue::end`].
-    pub fn begin_next(&mut self, now: Instant) -> Option<Key> {
+    pub fn begin_next(&mut self, now: Instant) -> Option<BulkChangeKey> {
         if !self.has_room(now) {
             return None;
         }
         let shares = self.shares(now);
-        let share = |due: &Due| shares.get(&*due.caller).copied().unwrap_or_default();
-        let may_begin = |due: &&Due| {
+        let share = |due: &DueBulkChange| shares.get(&*due.caller).copied().unwrap_or_default();
+        let may_begin = |due: &&DueBulkChange| {
             let Share { active, all } = share(due);
             let is_waiting =
                 !self.turns.contains_key(&due.key) && !self.postponed.contains_key(&due.key);
             is_waiting && active < MAX_OF_CALLER && all < MAX_STALLED_OF_CALLER
         };
-        let order = |due: &&Due| (share(due).active, self.last_turns.get(&due.caller).copied());
-        let Due { key, caller } = self.due.iter().filter(may_begin).min_by_key(order)?;
+        let order =
+            |due: &&DueBulkChange| (share(due).active, self.last_turns.get(&due.caller).copied());
+        let DueBulkChange { key, caller } = self.due.iter().filter(may_begin).min_by_key(order)?;
 
         let (key, caller) = (key.clone(), caller.clone());
         let number = self.last_turns.values().max().map_or(0, |last| last + 1);
@@ -91,12 +76,12 @@ impl Queue {
     }
 
     /// Ends a turn.
-    pub fn end(&mut self, key: &Key) {
+    pub fn end(&mut self, key: &BulkChangeKey) {
         self.turns.remove(key);
     }
 
     /// Ends a turn without effect. There is another one after this time.
-    pub fn postpone(&mut self, key: Key, until: Instant) {
+    pub fn postpone(&mut self, key: BulkChangeKey, until: Instant) {
         self.turns.remove(&key);
         self.postponed.insert(key, until);
     }
@@ -121,10 +106,13 @@ impl Turn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::tenant::Tenant;
 
-    fn due(caller: &str, numbers: std::ops::Range<usize>) -> Vec<Due> {
-        let due =
-            |n| Due { key: (Tenant::DEFAULT, format!("{caller}-{n}")), caller: caller.to_owned() };
+    fn due(caller: &str, numbers: std::ops::Range<usize>) -> Vec<DueBulkChange> {
+        let due = |n| DueBulkChange {
+            key: (Tenant::DEFAULT, format!("{caller}-{n}")),
+            caller: caller.to_owned(),
+        };
         numbers.map(due).collect()
     }
 
@@ -133,7 +121,7 @@ mod tests {
         std::iter::from_fn(|| queue.begin_next(now)).map(|(_, id)| id).collect()
     }
 
-    fn key(id: &str) -> Key {
+    fn key(id: &str) -> BulkChangeKey {
         (Tenant::DEFAULT, id.to_owned())
     }
 
@@ -197,10 +185,10 @@ mod tests {
         let later = now + Duration::from_secs(1);
         queue.set_due(due("one", 0..1), now);
         let began = queue.begin_next(now).unwrap();
-        assert!(queue.has_turn(&began) && queue.begin_next(now).is_none());
+        assert!(queue.turns.contains_key(&began) && queue.begin_next(now).is_none());
         queue.postpone(began.clone(), later);
         queue.set_due(due("one", 0..1), now);
-        assert!(!queue.has_turn(&began) && queue.begin_next(now).is_none());
+        assert!(!queue.turns.contains_key(&began) && queue.begin_next(now).is_none());
         queue.set_due(due("one", 0..1), later);
         assert_eq!(queue.begin_next(later), Some(began));
     }

@@ -1,26 +1,24 @@
 //! The background tasks of bulk changes: one gives turns to those that are due, each in a task of
 //! its own, and one removes those that ended long ago.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
 use tokio::task::{self, JoinError, JoinSet};
 
-use super::queue::{Due, Key, Queue};
+use super::queue::Queue;
 use super::turn::BulkRunner;
 use crate::error::Error;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
+use crate::stores::BulkChangeKey;
 
 /// The pause between two searches for bulk changes to run.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// Bulk changes that one search finds.
 const DUE_LIMIT: usize = 4_096;
-/// Bulk changes that are read at once, for their callers.
-const CONCURRENT_READS: usize = 16;
 /// The pause between two searches for bulk changes to remove.
 const REMOVAL_INTERVAL: Duration = Duration::from_secs(30);
 /// Bulk changes that one search finds for removal.
@@ -78,11 +76,9 @@ impl Directory {
 struct Scheduler {
     runner: Arc<BulkRunner>,
     queue: Queue,
-    /// The turns. Each returns the caller of its bulk change, or none if it had no effect.
-    turns: JoinSet<Option<String>>,
-    keys: HashMap<task::Id, Key>,
-    /// The callers of bulk changes that are due or have a turn.
-    callers: HashMap<Key, String>,
+    /// The turns. Each returns whether it had an effect.
+    turns: JoinSet<bool>,
+    keys: HashMap<task::Id, BulkChangeKey>,
 }
 
 impl Scheduler {
@@ -92,7 +88,6 @@ impl Scheduler {
             queue: Queue::default(),
             turns: JoinSet::new(),
             keys: HashMap::new(),
-            callers: HashMap::new(),
         }
     }
 
@@ -117,48 +112,23 @@ impl Scheduler {
         }
     }
 
-    /// Finds the bulk changes that are due, and their callers.
+    /// Finds the bulk changes that are due.
     async fn find_due(&mut self) -> Result<(), Error> {
         let Directory { backend, clock, .. } = &*self.runner.directory;
         let now = self.runner.directory.now().earliest();
-        let keys = backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
-        let due: HashSet<_> = keys.iter().collect();
-        self.callers.retain(|key, _| due.contains(key) || self.queue.has_turn(key));
-
-        let unknown: Vec<_> =
-            keys.iter().filter(|key| !self.callers.contains_key(key)).cloned().collect();
-        let reads = unknown.into_iter().map(|key| async {
-            let found = backend.bulk_changes.bulk_change(&key.0, &key.1).await;
-            (key, found)
-        });
-        let mut reads = stream::iter(reads).buffer_unordered(CONCURRENT_READS);
-        while let Some((key, found)) = reads.next().await {
-            match found {
-                Ok(found) => self.callers.extend(found.map(|change| (key, change.caller))),
-                Err(error) => {
-                    let ((tenant, id), error) = (key, error.with_causes());
-                    tracing::warn!(%tenant, bulk = id, %error, "a bulk change cannot be read");
-                }
-            }
-        }
-        let with_caller = |key: Key| Some(Due { caller: self.callers.get(&key)?.clone(), key });
-        let due = keys.into_iter().filter_map(with_caller).collect();
+        let due = backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
         self.queue.set_due(due, clock.instant());
         Ok(())
     }
 
-    fn end_turn(&mut self, ended: Result<(task::Id, Option<String>), JoinError>) {
-        let (id, caller) = ended.unwrap_or_else(|error| (error.id(), None));
+    fn end_turn(&mut self, ended: Result<(task::Id, bool), JoinError>) {
+        let (id, had_effect) = ended.unwrap_or_else(|error| (error.id(), false));
         let Some(key) = self.keys.remove(&id) else { return };
-        match caller {
-            Some(caller) => {
-                self.queue.end(&key);
-                self.callers.insert(key, caller);
-            }
-            None => {
-                let until = self.runner.directory.clock.instant() + SEARCH_INTERVAL;
-                self.queue.postpone(key, until);
-            }
+        if had_effect {
+            self.queue.end(&key);
+        } else {
+            let until = self.runner.directory.clock.instant() + SEARCH_INTERVAL;
+            self.queue.postpone(key, until);
         }
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use locality_uuid::LocalityId;
 
-use super::queue::Key;
 use super::run::BulkHost;
 use crate::error::Error;
 use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
@@ -19,6 +18,7 @@ use crate::mutation::read_set::MutationReport;
 use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
 use crate::service::tenant_cache::KnownTenant;
+use crate::stores::BulkChangeKey;
 
 /// The method in the events of bulk changes.
 pub(super) const METHOD: &str = "StartBulkChange";
@@ -44,9 +44,8 @@ impl BulkRunner {
         Self { directory, host, server }
     }
 
-    /// Runs a bulk change for a turn. Returns its caller, or none if the turn had no effect.
-    pub async fn run(self: Arc<Self>, (tenant, id): Key) -> Option<String> {
-        let key = (tenant, id);
+    /// Runs a bulk change for a turn. Returns whether the turn had an effect.
+    pub async fn run(self: Arc<Self>, key: BulkChangeKey) -> bool {
         let ran = AssertUnwindSafe(self.run_batches(&key)).catch_unwind().await;
         let ran = match ran {
             Ok(ran) => ran,
@@ -57,18 +56,18 @@ impl BulkRunner {
             }
         };
         match ran {
-            Ok(change) => change.map(|change| change.caller),
+            Ok(change) => change.is_some(),
             Err(error) => {
                 let ((tenant, bulk), error) = (&key, error.with_causes());
                 tracing::warn!(%tenant, bulk, %error, "a bulk change waits; it is retried");
-                None
+                false
             }
         }
     }
 
     /// Runs batches until the time is over. Returns the bulk change afterwards; none if another
     /// server runs it.
-    async fn run_batches(&self, key: &Key) -> Result<Option<BulkChange>, Error> {
+    async fn run_batches(&self, key: &BulkChangeKey) -> Result<Option<BulkChange>, Error> {
         let Some(mut change) = self.step(key, BulkStep::Take(self.server)).await? else {
             return Ok(None);
         };
@@ -100,7 +99,7 @@ impl BulkRunner {
     /// if another server has taken over.
     async fn run_batch(
         &self,
-        key: &Key,
+        key: &BulkChangeKey,
         change: &BulkChange,
         releases_lease: bool,
     ) -> Result<Option<BulkChange>, Error> {
@@ -130,7 +129,7 @@ impl BulkRunner {
     }
 
     /// Renews the lease until another server has taken over.
-    async fn keep_lease(&self, key: &Key) {
+    async fn keep_lease(&self, key: &BulkChangeKey) {
         loop {
             self.directory.clock.sleep(RENEW_INTERVAL).await;
             match self.step(key, BulkStep::Run(self.server, RunStep::Renew)).await {
@@ -172,7 +171,11 @@ impl BulkRunner {
     }
 
     /// Takes a step. Returns the bulk change after it; none if another server has taken over.
-    async fn step(&self, (tenant, id): &Key, step: BulkStep) -> Result<Option<BulkChange>, Error> {
+    async fn step(
+        &self,
+        (tenant, id): &BulkChangeKey,
+        step: BulkStep,
+    ) -> Result<Option<BulkChange>, Error> {
         let kind = MutationKind::Bulk(id.clone(), step);
         let mutation = self.directory.own_mutation(tenant, KnownTenant::default(), kind);
         match self.directory.backend.mutations.mutate(mutation).await?.report {
