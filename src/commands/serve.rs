@@ -2,13 +2,13 @@
 
 mod listen;
 mod metrics;
+mod open_store;
 mod parent;
+mod runtimes;
 mod signals;
 
 use std::convert::Infallible;
-use std::future::pending;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -22,23 +22,18 @@ use polynym::sample;
 use polynym::telemetry;
 use polynym_access::Access;
 use polynym_cli::Failure;
-use polynym_cli::config::{Flags, LogCalls, LogFormat, MongoUri, Serve, StoreChoice};
+use polynym_cli::config::{Flags, LogCalls, LogFormat, Serve, StoreChoice};
 use polynym_directory::stores::EventFeed;
 use polynym_directory::{Backend, Directory, Limits};
-use polynym_embedded::{self as embedded, Embedded};
 use polynym_identifier as identifier;
-use polynym_layers::coalesce::{self, Coalesced};
-use polynym_layers::lookup_cache::Cached;
-use polynym_layers::measured::{Measured, measured};
-use polynym_mongodb::{self as mongo, Mongo};
 use polynym_transport as transport;
 use polynym_transport::Listeners;
-use tempfile::TempDir;
-use tokio::runtime::{Builder, Runtime};
 
 use listen::{
     access, addresses, announce, listen, record_metrics, serve_operators, warn_if_exposed,
 };
+use open_store::{OpenStore, StoreLocation};
+use runtimes::Runtimes;
 use signals::Stop;
 
 /// The time for the disk to finish writes after the server stopped.
@@ -61,10 +56,12 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let json = settings.telemetry.log_format == LogFormat::Json;
     telemetry::init(json, &settings.telemetry.log)
         .map_err(|error| Failure::Other(error.to_string()))?;
-    let runtime = runtime(settings.threads)?;
+    let runtimes = Runtimes::start(settings.threads)?;
+    let runtime = &runtimes.main;
     let access = Arc::new(access(&settings.access)?);
     let metrics = runtime.block_on(record_metrics(&settings.access))?;
-    let listeners = runtime.block_on(listen(&settings.access, &access, metrics.as_ref()))?;
+    let mut listeners = runtime.block_on(listen(&settings.access, &access, metrics.as_ref()))?;
+    listeners.cores = runtimes.cores().cloned().collect();
     let readiness = Arc::default();
     runtime.block_on(serve_operators(&settings.access, &access, &readiness, metrics))?;
 
@@ -79,13 +76,13 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     stop.remove_at_once(location.temporary());
     let opened = runtime.block_on(async {
         tokio::select! {
-            store = OpenStore::open(&location, &settings) => store.map(Some),
+            store = OpenStore::open(&location, &settings, runtimes.cores()) => store.map(Some),
             () = stop.signalled() => Ok(None),
         }
     });
     let Some(store) = opened? else {
         // Opening may take long on a slow disk. It changes nothing, so it can be aborted.
-        runtime.shutdown_background();
+        runtimes.abandon();
         tracing::info!("stopped before the store was open");
         return Ok(());
     };
@@ -104,8 +101,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         // The traces that the collector does not accept in time are lost.
         let _ = traces.shutdown_with_timeout(TRACE_FLUSH_TIMEOUT);
     }
-    // The runtime must end before the store is closed: closing waits for the writer.
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    // Tasks must end before the store is closed: closing waits for the writer.
+    runtimes.shut_down();
     close(store)?;
     tracing::info!("stopped");
 
@@ -132,119 +129,6 @@ fn close(store: OpenStore) -> Result<(), Failure> {
         Err(RecvTimeoutError::Timeout) => Err(Failure::Other(DISK_HANGS.to_owned())),
         _ => Ok(()),
     }
-}
-
-/// The location of the store; a temporary folder is removed with it.
-enum StoreLocation<'s> {
-    Folder(&'s Path),
-    Temporary(TempDir),
-    Mongo(&'s MongoUri),
-}
-
-impl<'s> StoreLocation<'s> {
-    fn new(store: &'s StoreChoice) -> Result<Self, Failure> {
-        match store {
-            StoreChoice::Embedded(folder) => Ok(Self::Folder(folder)),
-            StoreChoice::Mongo(uri) => Ok(Self::Mongo(uri)),
-            StoreChoice::Temporary => {
-                let made = tempfile::Builder::new().prefix("polynym-").tempdir();
-                let made = made.map_err(|error| {
-                    Failure::Other(format!("cannot make a temporary folder: {error}"))
-                })?;
-                Ok(Self::Temporary(made))
-            }
-        }
-    }
-
-    fn temporary(&self) -> Option<&Path> {
-        match self {
-            Self::Temporary(folder) => Some(folder.path()),
-            Self::Folder(_) | Self::Mongo(_) => None,
-        }
-    }
-}
-
-/// The store that is served.
-enum OpenStore {
-    Embedded(Arc<Embedded>),
-    Mongo(Arc<Mongo>),
-}
-
-impl OpenStore {
-    async fn open(location: &StoreLocation<'_>, settings: &Serve) -> Result<Self, Failure> {
-        let folder = match location {
-            StoreLocation::Folder(folder) => folder,
-            StoreLocation::Temporary(folder) => folder.path(),
-            StoreLocation::Mongo(uri) => {
-                let options = mongo::Options {
-                    timeout: settings.call_timeout,
-                    hint_bytes: settings.hint_bytes,
-                    cache_bytes: settings.lookup_cache_bytes,
-                };
-                let opened = Mongo::open(uri.as_str(), options).await;
-                let opened = opened.map_err(|error| Failure::Other(format!("{uri}: {error}")))?;
-                return Ok(Self::Mongo(Arc::new(opened)));
-            }
-        };
-        let group_limit =
-            if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
-        let Serve { cache_bytes, hint_bytes, create, sample, ephemeral, .. } = *settings;
-        let options = embedded::Options {
-            cache_bytes,
-            hint_bytes,
-            group_limit,
-            create: create || sample || ephemeral,
-            durable: !ephemeral,
-            ..embedded::Options::default()
-        };
-        let folder = folder.to_owned();
-        let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
-        let opened = opened
-            .map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
-
-        Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
-    }
-
-    /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
-    fn backend(&self, coalesce: bool) -> Backend {
-        let store = match self {
-            Self::Embedded(store) => return measured(store.backend()),
-            Self::Mongo(store) => store,
-        };
-        let mut backend = measured(store.backend());
-        if coalesce {
-            let retries = store.with_short_timeout().map(|store| Arc::new(Measured(store)) as _);
-            let options = coalesce::Options::default();
-            backend =
-                backend.layered(|inner| Coalesced::new(inner, options).with_short_timeout(retries));
-        }
-        if let Some(cache) = store.cache() {
-            let rules = backend.rules.clone();
-            backend = backend.layered(|inner| Cached::new(inner, rules, cache.clone()));
-        }
-        backend
-    }
-
-    /// Returns once the store cannot accept mutations any more.
-    async fn writer_ended(&self) {
-        match self {
-            Self::Embedded(store) => store.writer_ended().await,
-            Self::Mongo(_) => pending().await,
-        }
-    }
-
-    /// Waits for the operations of callers that left, and disconnects from the servers. The
-    /// embedded store closes when it is dropped.
-    async fn close(&self) {
-        if let Self::Mongo(store) = self {
-            store.close().await;
-        }
-    }
-}
-
-fn runtime(threads: usize) -> Result<Runtime, Failure> {
-    let runtime = Builder::new_multi_thread().worker_threads(threads).enable_all().build();
-    runtime.map_err(|error| Failure::Other(format!("cannot start the threads: {error}")))
 }
 
 async fn serve(
@@ -312,7 +196,7 @@ async fn warn_if_unwatched(feed: &dyn EventFeed) -> Infallible {
     if let Err(error) = feed.position().await {
         tracing::warn!("events cannot be watched: {}", error.with_causes());
     }
-    pending().await
+    std::future::pending().await
 }
 
 async fn load_sample(store: &Backend) -> Result<(), Failure> {
@@ -351,6 +235,5 @@ fn options(settings: &Serve) -> transport::Options {
             LogCalls::Sampled => transport::LogCalls::Sampled,
             LogCalls::All => transport::LogCalls::All,
         },
-        task_per_call: !matches!(settings.store, StoreChoice::Mongo(_)),
     }
 }

@@ -131,29 +131,6 @@ async fn serve_store(store: Faulty, options: Options) -> String {
     url
 }
 
-/// Generates two tests of each function: one with a task per call, one with all calls on the task
-/// of their connection.
-macro_rules! both_ways {
-    ($($test:ident),* $(,)?) => {
-        mod task_per_call {
-            $(#[tokio::test] async fn $test() { super::$test(true).await; })*
-        }
-        mod connection_task {
-            $(#[tokio::test] async fn $test() { super::$test(false).await; })*
-        }
-    };
-}
-
-both_ways!(
-    a_panic_is_answered_without_detail,
-    a_lost_outcome_is_reported_as_unknown,
-    an_unavailable_store_is_reported_with_a_retry_delay,
-    a_slow_call_ends_at_its_deadline,
-    excess_calls_are_refused_at_once,
-    health_reports_a_failing_store,
-    a_healthy_server_serves_from_its_first_call,
-);
-
 fn get() -> v1::GetUserRequest {
     v1::GetUserRequest {
         user_id: "20be0ffc-314a-bd53-7a50-013a65ca76d2".into(),
@@ -161,9 +138,9 @@ fn get() -> v1::GetUserRequest {
     }
 }
 
-async fn a_panic_is_answered_without_detail(task_per_call: bool) {
-    let mut client =
-        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+#[tokio::test]
+async fn a_panic_is_answered_without_detail() {
+    let mut client = Client::connect(&serve(Options::default()).await).await;
     for _ in 0..3 {
         let status = client.resolve(handle("joe")).await.unwrap_err();
         assert_eq!(status.message(), "internal error");
@@ -171,17 +148,17 @@ async fn a_panic_is_answered_without_detail(task_per_call: bool) {
     }
 }
 
-async fn a_lost_outcome_is_reported_as_unknown(task_per_call: bool) {
-    let mut client =
-        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+#[tokio::test]
+async fn a_lost_outcome_is_reported_as_unknown() {
+    let mut client = Client::connect(&serve(Options::default()).await).await;
     let status = client.create(v1::User::default()).await.unwrap_err();
     assert!(!status.message().contains("secret"), "{status:?}");
     assert_eq!(status_details(status), StatusDetails::new(Code::Unknown, "OUTCOME_UNKNOWN"));
 }
 
-async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool) {
-    let mut client =
-        Client::connect(&serve(Options { task_per_call, ..Options::default() }).await).await;
+#[tokio::test]
+async fn an_unavailable_store_is_reported_with_a_retry_delay() {
+    let mut client = Client::connect(&serve(Options::default()).await).await;
     let consistency = v1::Consistency::Eventual.into();
     let request = v1::ResolveIdentityRequest {
         identifier: Some(handle("joe")),
@@ -197,22 +174,19 @@ async fn an_unavailable_store_is_reported_with_a_retry_delay(task_per_call: bool
     );
 }
 
-async fn a_slow_call_ends_at_its_deadline(task_per_call: bool) {
-    let options =
-        Options { call_timeout: Duration::from_millis(200), task_per_call, ..Options::default() };
+#[tokio::test]
+async fn a_slow_call_ends_at_its_deadline() {
+    let options = Options { call_timeout: Duration::from_millis(200), ..Options::default() };
     let mut client = Client::connect(&serve(options).await).await;
     let status = client.directory.get_user(get()).await.unwrap_err();
     assert!(!status.message().contains("mutation"), "{status:?}");
     assert_eq!(status_details(status), StatusDetails::new(Code::DeadlineExceeded, "DEADLINE"));
 }
 
-async fn excess_calls_are_refused_at_once(task_per_call: bool) {
-    let options = Options {
-        max_calls: 1,
-        call_timeout: Duration::from_secs(60),
-        task_per_call,
-        ..Options::default()
-    };
+#[tokio::test]
+async fn excess_calls_are_refused_at_once() {
+    let options =
+        Options { max_calls: 1, call_timeout: Duration::from_secs(60), ..Options::default() };
 
     let store = Faulty::default();
     let gets = store.gets.clone();
@@ -233,8 +207,9 @@ async fn health(url: String) -> HealthClient<Channel> {
     HealthClient::new(Channel::from_shared(url).unwrap().connect().await.unwrap())
 }
 
-async fn health_reports_a_failing_store(task_per_call: bool) {
-    let mut health = health(serve(Options { task_per_call, ..Options::default() }).await).await;
+#[tokio::test]
+async fn health_reports_a_failing_store() {
+    let mut health = health(serve(Options::default()).await).await;
     for service in ["", "polynym.v1.DirectoryService", "polynym.v1.RegistryService"] {
         let request = HealthCheckRequest { service: service.to_owned() };
         let answer = health.check(request).await.unwrap().into_inner();
@@ -242,10 +217,10 @@ async fn health_reports_a_failing_store(task_per_call: bool) {
     }
 }
 
-async fn a_healthy_server_serves_from_its_first_call(task_per_call: bool) {
+#[tokio::test]
+async fn a_healthy_server_serves_from_its_first_call() {
     let store = Faulty { healthy_after: Some(Duration::from_millis(100)), ..Faulty::default() };
-    let mut health =
-        health(serve_store(store, Options { task_per_call, ..Options::default() }).await).await;
+    let mut health = health(serve_store(store, Options::default()).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
 }

@@ -38,8 +38,8 @@ async fn main() -> Outcome<()> {
     };
     let http = Http::new(options)?.into();
     // The suite calls the HTTP listener alone.
-    let grpc = TcpListener::bind("127.0.0.1:0").await?.into();
-    let listeners = Listeners { grpc, http: Some((Listener { tcp, tls }, http)), in_memory: None };
+    let grpc = TcpListener::bind("127.0.0.1:0").await?;
+    let listeners = Listeners { http: Some((Listener { tcp, tls }, http)), ..grpc.into() };
 
     let pem_cert = request.server_creds.unwrap_or_default().cert;
     let response =

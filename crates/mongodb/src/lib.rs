@@ -20,6 +20,7 @@ mod usage;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -112,6 +113,26 @@ impl Mongo {
             walks: Arc::new(Semaphore::new(MAX_SCANS)),
             token_key,
         })
+    }
+
+    /// The same store for the look-ups of `runtime`, by connections that wake no thread of another.
+    /// They are closed by [`Mongo::disconnect`].
+    ///
+    /// # Errors
+    /// [`OpenError`], with advice.
+    pub async fn on_runtime(&self, uri: &str, runtime: &Handle) -> Result<Self, OpenError> {
+        let uri = uri.to_owned();
+        let connected = runtime.spawn(async move { connect::connect_for_look_ups(&uri).await });
+        let database =
+            connected.await.map_err(|error| OpenError::Failed(error.to_string())).flatten()?;
+        let collections = Arc::new(self.collections.by(&database));
+        Ok(Self { collections, ..self.clone() })
+    }
+
+    /// Closes the connections of [`Mongo::on_runtime`], once [`Mongo::close`] has ended its
+    /// operations.
+    pub async fn disconnect(&self) {
+        connect::disconnect(&self.collections.database).await;
     }
 
     /// Waits until all operations have ended, at most for the time limit of one, even if their

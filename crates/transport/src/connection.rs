@@ -255,7 +255,7 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
     where
         A: Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + 'static,
     {
-        let executor = CallExecutor::new(self.server.options.task_per_call);
+        let executor = CallExecutor::default();
         let connection = http2_builder(executor.clone())
             .serve_connection(UnvectoredIo::after_preface(stream), service_fn(answer));
         let task = ConnectionTask::new(connection, executor);
@@ -274,7 +274,7 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
         });
         let io = Http1Io::new(stream, first, timer.clone());
         let connection = http1_builder().serve_connection(io, service);
-        let task = ConnectionTask::new(connection, CallExecutor::new(true));
+        let task = ConnectionTask::new(connection, CallExecutor::default());
         let (options, draining) = (self.server.options, self.draining);
         tokio::select! {
             cut_off =

@@ -4,6 +4,7 @@
 mod calls;
 mod connect;
 mod connection;
+mod cores;
 mod eviction;
 mod gzip;
 pub mod http;
@@ -28,6 +29,7 @@ pub use calls::trace::export_to as export_traces_to;
 pub use connection::HANDSHAKES;
 pub use connection::in_memory::{Connector, InMemoryListener, in_memory};
 pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
+pub use cores::Cores;
 pub use eviction::EvictionQueue;
 pub use options::{LogCalls, Options};
 pub use server::{Listener, Listeners, serve};

@@ -24,9 +24,6 @@ pub struct Options {
     pub connection_idle: Duration,
     /// The time for calls to finish once the server stops.
     pub drain: Duration,
-    /// Whether each call has a task of its own: best for a store that computes on the caller's
-    /// thread. For a store that waits for servers, calls best stay on their connection's task.
-    pub task_per_call: bool,
     /// The calls that are logged.
     pub log_calls: LogCalls,
 }
@@ -40,7 +37,6 @@ impl Default for Options {
             connection_age: Duration::from_secs(60 * 60),
             connection_idle: Duration::from_secs(5 * 60),
             drain: Duration::from_secs(10),
-            task_per_call: true,
             log_calls: LogCalls::None,
         }
     }

@@ -12,6 +12,7 @@ use super::calls::handler::CallHandler;
 use super::connection::in_memory::{InMemory, InMemoryListener};
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
+use super::cores::Cores;
 use super::http::Http;
 use super::options::Options;
 use super::routes::Routes;
@@ -65,12 +66,14 @@ pub struct Listeners {
     pub http: Option<(Listener, Arc<Http>)>,
     /// The listener of the program's own clients, if there are any.
     pub in_memory: Option<InMemoryListener>,
+    /// The cores that serve the connections of the two others.
+    pub cores: Cores,
 }
 
 impl<L: Into<Listener>> From<L> for Listeners {
     /// A listener of gRPC alone.
     fn from(grpc: L) -> Self {
-        Self { grpc: grpc.into(), http: None, in_memory: None }
+        Self { grpc: grpc.into(), http: None, in_memory: None, cores: Cores::default() }
     }
 }
 
@@ -149,13 +152,17 @@ async fn accept<R: Routes>(
         };
         tokio::select! {
             (permit, (stream, tls, http)) = accepted => {
+                let Ok(stream) = stream.into_std() else { continue };
                 let server = Server { handler: handler.clone(), http, options };
                 let draining = draining.clone();
-                connections.spawn(async move {
-                    let cut_off = connection::accept(stream, tls, server, draining).await;
-                    drop(permit);
-                    cut_off
-                });
+                let (runtime, seat) = listeners.cores.seat();
+                let serve = async move {
+                    let _held = (permit, seat);
+                    // Its own core waits for the socket.
+                    let Ok(stream) = TcpStream::from_std(stream) else { return false };
+                    connection::accept(stream, tls, server, draining).await
+                };
+                connections.spawn_on(serve, &runtime);
             }
             (stream, address) = next(&mut in_memory) => {
                 let server = Server { handler: handler.clone(), http: None, options };

@@ -12,7 +12,7 @@ use polynym_cli::Failure;
 use polynym_cli::config::{Serve, ServerAccess, ServerHttp, ServerTls};
 use polynym_console::{self as console, Console};
 use polynym_transport::http::Site;
-use polynym_transport::{Listener, Listeners, Protocol, Tls, TlsFiles, in_memory};
+use polynym_transport::{Cores, Listener, Listeners, Protocol, Tls, TlsFiles, in_memory};
 use tokio::net::TcpListener;
 
 use super::metrics::{COUNTERS, OTHERS};
@@ -67,7 +67,7 @@ pub async fn listen(
     let served = http::api(prefix.clone(), allowed_origins.clone(), site);
     let served = served.map_err(|error| Failure::Other(error.to_string()))?;
     let http = Some((Listener { tcp, tls: tls(Protocol::Any)? }, served));
-    Ok(Listeners { grpc, http, in_memory })
+    Ok(Listeners { grpc, http, in_memory, cores: Cores::default() })
 }
 
 /// The addresses of listeners: that of gRPC, and that of HTTP.

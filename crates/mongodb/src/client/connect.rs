@@ -16,6 +16,8 @@ const MAX_POOL: u32 = 150;
 /// The least size of the pool: opening a connection takes longer than a look-up.
 const MIN_POOL: u32 = 8;
 const MAX_CONNECTING: u32 = 8;
+/// The limit of connections for the look-ups of one runtime: they share calls.
+const MAX_LOOK_UP_POOL: u32 = 64;
 /// MongoDB's own databases.
 const SYSTEM_DATABASES: [&str; 3] = ["admin", "config", "local"];
 /// The time to wait for a primary. An election takes longer: the caller has to retry.
@@ -62,6 +64,18 @@ pub async fn connect_apart(
     options.app_name = Some(app_name.to_owned());
     (options.min_pool_size, options.max_pool_size) = (None, Some(connections));
     Ok(Client::with_options(options)?.database(&name))
+}
+
+/// Connects for the look-ups of the runtime that runs this.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect_for_look_ups(uri: &str) -> Result<Database, OpenError> {
+    let (mut options, name) = options(uri).await?;
+    options.max_pool_size = options.max_pool_size.map(|size| size.min(MAX_LOOK_UP_POOL));
+    let client = Client::with_options(options)?;
+    client.warm_connection_pool().await;
+    Ok(client.database(&name))
 }
 
 /// The options of `uri` with the defaults of a store, and the name of the database.

@@ -1,49 +1,40 @@
-//! A connection and its calls.
+//! A connection and its calls, which run on its task.
 //!
-//! The HTTP/2 library wants a task for every call, which runs on any free thread. That suits calls
-//! that compute. Calls that wait for a database run better on the connection's own task: calls that
-//! arrive together start together, no other thread wakes up, and their answers leave in one write.
+//! The HTTP/2 library wants a task for every call. Calls on the connection's own task wake no other
+//! thread, calls that arrive together ask the store together, and their answers leave in few
+//! writes.
 
 use std::mem::take;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hyper::rt::Executor;
 
+/// The calls that end before their answers are written: the client reads them while others run.
+const CALLS_PER_WRITE: usize = 8;
+
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Starts the calls of a connection.
-#[derive(Clone)]
-pub struct CallExecutor {
-    task_per_call: bool,
-    started: Arc<Mutex<Vec<Call>>>,
-}
+#[derive(Clone, Default)]
+pub struct CallExecutor(Arc<Mutex<Vec<Call>>>);
 
 impl CallExecutor {
-    /// Creates an executor. `task_per_call` spawns a task for each call.
-    pub fn new(task_per_call: bool) -> Self {
-        Self { task_per_call, started: Arc::default() }
-    }
-
     fn started(&self) -> MutexGuard<'_, Vec<Call>> {
-        self.started.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for CallExecutor {
     fn execute(&self, call: F) {
-        if self.task_per_call {
-            tokio::spawn(call);
-        } else {
-            self.started().push(Box::pin(call));
-        }
+        self.started().push(Box::pin(call));
     }
 }
 
-/// A connection, and its calls without a task of their own.
+/// A connection and its calls.
 pub struct ConnectionTask<C> {
     pub connection: Pin<Box<C>>,
     executor: CallExecutor,
@@ -55,25 +46,28 @@ impl<C> ConnectionTask<C> {
     pub fn new(connection: C, executor: CallExecutor) -> Self {
         Self { connection: Box::pin(connection), executor, calls: FuturesUnordered::new() }
     }
+
+    /// Runs calls until some answers are to be written, or all calls wait.
+    fn poll_calls(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..CALLS_PER_WRITE {
+            self.calls.extend(take(&mut *self.executor.started()));
+            if ready!(self.calls.poll_next_unpin(cx)).is_none() {
+                return Poll::Pending;
+            }
+        }
+        Poll::Ready(())
+    }
 }
 
 impl<C: Future> Future for ConnectionTask<C> {
     type Output = C::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
-        if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
-            return Poll::Ready(ended);
-        }
-        if self.executor.task_per_call {
-            return Poll::Pending;
-        }
-
         loop {
-            let started = take(&mut *self.executor.started());
-            self.calls.extend(started);
-            if !matches!(self.calls.poll_next_unpin(cx), Poll::Ready(Some(()))) {
-                return Poll::Pending;
+            if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
+                return Poll::Ready(ended);
             }
+            ready!(self.poll_calls(cx));
         }
     }
 }
@@ -87,7 +81,9 @@ impl<C> Drop for ConnectionTask<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::future::{pending, poll_fn};
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+    use std::sync::mpsc;
     use std::time::Duration;
 
     use tokio::sync::oneshot;
@@ -96,14 +92,14 @@ mod tests {
     use super::*;
 
     /// A connection that never ends, and its executor.
-    fn connection(task_per_call: bool) -> (ConnectionTask<impl Future<Output = ()>>, CallExecutor) {
-        let executor = CallExecutor::new(task_per_call);
+    fn connection() -> (ConnectionTask<impl Future<Output = ()>>, CallExecutor) {
+        let executor = CallExecutor::default();
         (ConnectionTask::new(pending(), executor.clone()), executor)
     }
 
     #[tokio::test]
     async fn calls_run_with_their_connection_and_may_start_others() {
-        let (task, executor) = connection(false);
+        let (task, executor) = connection();
         let (done, outcome) = oneshot::channel();
         let others = executor.clone();
         executor.execute(async move {
@@ -118,7 +114,7 @@ mod tests {
 
     #[tokio::test]
     async fn calls_end_with_their_connection() {
-        let (mut task, executor) = connection(false);
+        let (mut task, executor) = connection();
         let (sender, started_call) = oneshot::channel::<()>();
         executor.execute(async { drop((pending::<()>().await, sender)) });
         assert!(timeout(Duration::ZERO, &mut task).await.is_err());
@@ -131,11 +127,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn spawned_calls_run_by_themselves() {
-        let (task, executor) = connection(true);
-        let (done, outcome) = oneshot::channel();
-        executor.execute(async { done.send(()).unwrap() });
-        outcome.await.unwrap();
-        drop(task);
+    async fn answers_are_written_while_other_calls_run() {
+        let ended = Arc::new(AtomicUsize::new(0));
+        let (counted, (writes, written)) = (ended.clone(), mpsc::channel());
+        let connection = poll_fn(move |_| {
+            writes.send(counted.load(Relaxed)).unwrap();
+            Poll::<()>::Pending
+        });
+        let executor = CallExecutor::default();
+        for _ in 0..20 {
+            let ended = ended.clone();
+            executor.execute(async move { drop(ended.fetch_add(1, Relaxed)) });
+        }
+        let mut task = ConnectionTask::new(connection, executor);
+        assert!(futures_util::poll!(&mut task).is_pending());
+        assert_eq!(written.try_iter().collect::<Vec<_>>(), [0, 8, 16]);
+        assert_eq!(ended.load(Relaxed), 20, "the connection is woken for the last answers");
     }
 }

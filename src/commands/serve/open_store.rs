@@ -1,0 +1,156 @@
+//! The store that a server opens, and its backend.
+
+use std::future::pending;
+use std::path::Path;
+use std::sync::Arc;
+
+use polynym_cli::Failure;
+use polynym_cli::config::{MongoUri, Serve, StoreChoice};
+use polynym_directory::Backend;
+use polynym_directory::stores::LookUps;
+use polynym_embedded::{self as embedded, Embedded};
+use polynym_layers::coalesce::{self, Coalesced};
+use polynym_layers::lookup_cache::Cached;
+use polynym_layers::measured::{Measured, measured};
+use polynym_layers::per_runtime::PerRuntime;
+use polynym_mongodb::{self as mongo, Mongo};
+use tempfile::TempDir;
+use tokio::runtime::Handle;
+
+/// The location of the store; a temporary folder is removed with it.
+pub enum StoreLocation<'s> {
+    Folder(&'s Path),
+    Temporary(TempDir),
+    Mongo(&'s MongoUri),
+}
+
+impl<'s> StoreLocation<'s> {
+    pub fn new(store: &'s StoreChoice) -> Result<Self, Failure> {
+        match store {
+            StoreChoice::Embedded(folder) => Ok(Self::Folder(folder)),
+            StoreChoice::Mongo(uri) => Ok(Self::Mongo(uri)),
+            StoreChoice::Temporary => {
+                let made = tempfile::Builder::new().prefix("polynym-").tempdir();
+                let made = made.map_err(|error| {
+                    Failure::Other(format!("cannot make a temporary folder: {error}"))
+                })?;
+                Ok(Self::Temporary(made))
+            }
+        }
+    }
+
+    pub fn temporary(&self) -> Option<&Path> {
+        match self {
+            Self::Temporary(folder) => Some(folder.path()),
+            Self::Folder(_) | Self::Mongo(_) => None,
+        }
+    }
+}
+
+/// The store that is served.
+pub enum OpenStore {
+    Embedded(Arc<Embedded>),
+    Mongo(Arc<Mongo>, Vec<OnCore>),
+}
+
+/// A store for the look-ups of a core.
+pub struct OnCore {
+    core: Handle,
+    store: Arc<Mongo>,
+}
+
+impl OpenStore {
+    /// Opens the store. On MongoDB, the look-ups of each core get connections of their own.
+    pub async fn open(
+        location: &StoreLocation<'_>,
+        settings: &Serve,
+        cores: impl Iterator<Item = &Handle>,
+    ) -> Result<Self, Failure> {
+        let folder = match location {
+            StoreLocation::Folder(folder) => folder,
+            StoreLocation::Temporary(folder) => folder.path(),
+            StoreLocation::Mongo(uri) => {
+                let options = mongo::Options {
+                    timeout: settings.call_timeout,
+                    hint_bytes: settings.hint_bytes,
+                    cache_bytes: settings.lookup_cache_bytes,
+                };
+                let failure = |error| Failure::Other(format!("{uri}: {error}"));
+                let store = Mongo::open(uri.as_str(), options).await.map_err(failure)?;
+                let mut on_cores = Vec::new();
+                for core in cores {
+                    let own = store.on_runtime(uri.as_str(), core).await.map_err(failure)?;
+                    on_cores.push(OnCore { core: core.clone(), store: Arc::new(own) });
+                }
+                return Ok(Self::Mongo(Arc::new(store), on_cores));
+            }
+        };
+        let group_limit =
+            if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
+        let Serve { cache_bytes, hint_bytes, create, sample, ephemeral, .. } = *settings;
+        let options = embedded::Options {
+            cache_bytes,
+            hint_bytes,
+            group_limit,
+            create: create || sample || ephemeral,
+            durable: !ephemeral,
+            ..embedded::Options::default()
+        };
+        let folder = folder.to_owned();
+        let opened = tokio::task::spawn_blocking(move || Embedded::open(&folder, options)).await;
+        let opened = opened
+            .map_err(|error| Failure::Other(format!("the store cannot be opened: {error}")))?;
+
+        Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
+    }
+
+    /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
+    pub fn backend(&self, coalesce: bool) -> Backend {
+        let (store, on_cores) = match self {
+            Self::Embedded(store) => return measured(store.backend()),
+            Self::Mongo(store, on_cores) => (store, on_cores),
+        };
+        let path = |OnCore { core, store }: &OnCore| (core.id(), look_ups(store, coalesce));
+        let paths = on_cores.iter().map(path).collect();
+        let backend = measured(store.backend());
+        let backend = backend.layered(|_| PerRuntime::new(paths, look_ups(store, coalesce)));
+        match store.cache() {
+            Some(cache) => {
+                let rules = backend.rules.clone();
+                backend.layered(|inner| Cached::new(inner, rules, cache.clone()))
+            }
+            None => backend,
+        }
+    }
+
+    /// Returns once the store cannot accept mutations any more.
+    pub async fn writer_ended(&self) {
+        match self {
+            Self::Embedded(store) => store.writer_ended().await,
+            Self::Mongo(..) => pending().await,
+        }
+    }
+
+    /// Waits for the operations of callers that left, and disconnects from the servers. The
+    /// embedded store closes when it is dropped.
+    pub async fn close(&self) {
+        if let Self::Mongo(store, on_cores) = self {
+            store.close().await;
+            for own in on_cores {
+                own.store.disconnect().await;
+            }
+        }
+    }
+}
+
+/// The look-ups of a store, which share calls if they coalesce.
+fn look_ups(store: &Arc<Mongo>, coalesce: bool) -> Arc<dyn LookUps> {
+    let plain: Arc<dyn LookUps> = store.clone();
+    let own: Arc<dyn LookUps> = Arc::new(Measured(plain));
+    if !coalesce {
+        return own;
+    }
+    let retries = store.with_short_timeout().map(|store| Arc::new(Measured(store)) as _);
+    let coalesced = Coalesced::new(own, coalesce::Options::default());
+    Arc::new(coalesced.with_short_timeout(retries))
+}
