@@ -10,6 +10,7 @@
 
 mod access;
 mod canary;
+mod cores;
 mod http;
 mod http2;
 mod idle;

@@ -1,6 +1,7 @@
 //! The statuses of calls that never reach the directory: protocol errors, exceeded limits and
 //! expired deadlines. Reasons and details are as in `status`.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use http::{HeaderMap, Response};
@@ -15,9 +16,16 @@ const ACCEPTED: &str = "grpc-accept-encoding";
 /// The characters of an unknown path that an error repeats.
 const MAX_SHOWN_PATH: usize = 100;
 
+/// The steps of the delay that a caller beyond its rate should wait. Headers that repeat are sent by
+/// their number (HPACK, RFC 7541), so that many refusals cost little.
+const DELAY_STEP: Duration = Duration::from_millis(100);
+
 /// The status for a call when too many are in flight.
 pub fn overloaded() -> Status {
-    retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are in flight: retry later")
+    static STATUS: LazyLock<Status> = LazyLock::new(|| {
+        retry(Code::ResourceExhausted, "OVERLOADED", "too many calls are in flight: retry later")
+    });
+    STATUS.clone()
 }
 
 /// The status for a call on a connection beyond the caller's share.
@@ -31,18 +39,22 @@ pub fn too_many_connections() -> Status {
 
 /// The status for a call of a caller that holds its share of the permits.
 pub fn caller_share_exhausted() -> Status {
-    retry(
-        Code::ResourceExhausted,
-        "RATE_LIMITED",
-        "this caller has half of the calls that may be in flight: retry later",
-    )
+    static STATUS: LazyLock<Status> = LazyLock::new(|| {
+        retry(
+            Code::ResourceExhausted,
+            "RATE_LIMITED",
+            "this caller has half of the calls that may be in flight: retry later",
+        )
+    });
+    STATUS.clone()
 }
 
-/// The status for a call beyond the caller's rate, which recovers after `wait`.
+/// The status for a call beyond the caller's rate, which recovers after `wait`: in [`DELAY_STEP`]s.
 pub fn rate_limited(wait: Duration) -> Status {
     let message = "this caller exceeds its calls per second: slow down, or ask for a higher `rate` \
         in the server's credentials file";
-    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
+    let steps = wait.as_nanos().div_ceil(DELAY_STEP.as_nanos()) as u32;
+    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, steps * DELAY_STEP)
 }
 
 /// The status for a look-up of a caller that exceeds its rate of misses, whether it would find a

@@ -72,7 +72,8 @@ pub async fn connect_apart(
 /// [`OpenError`].
 pub async fn connect_for_look_ups(uri: &str) -> Result<Database, OpenError> {
     let (mut options, name) = options(uri).await?;
-    options.max_pool_size = options.max_pool_size.map(|size| size.min(MAX_LOOK_UP_POOL));
+    options.max_pool_size = options.max_pool_size.min(Some(MAX_LOOK_UP_POOL));
+    options.min_pool_size = options.min_pool_size.min(options.max_pool_size);
     let client = Client::with_options(options)?;
     client.warm_connection_pool().await;
     Ok(client.database(&name))
