@@ -137,7 +137,9 @@ mod tests {
         let executor = CallExecutor::default();
         for _ in 0..20 {
             let ended = ended.clone();
-            executor.execute(async move { drop(ended.fetch_add(1, Relaxed)) });
+            executor.execute(async move {
+                ended.fetch_add(1, Relaxed);
+            });
         }
         let mut task = ConnectionTask::new(connection, executor);
         assert!(futures_util::poll!(&mut task).is_pending());
