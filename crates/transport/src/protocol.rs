@@ -49,11 +49,12 @@ pub fn caller_share_exhausted() -> Status {
     STATUS.clone()
 }
 
-/// The status for a call beyond the caller's rate, which recovers after `wait`: in [`DELAY_STEP`]s.
+/// The status for a call beyond the caller's rate, which recovers after `wait`, in tenths of
+/// a second.
 pub fn rate_limited(wait: Duration) -> Status {
     let message = "this caller exceeds its calls per second: slow down, or ask for a higher `rate` \
         in the server's credentials file";
-    let steps = wait.as_nanos().div_ceil(DELAY_STEP.as_nanos()) as u32;
+    let steps = u32::try_from(wait.as_nanos().div_ceil(DELAY_STEP.as_nanos())).unwrap_or(u32::MAX);
     retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, steps * DELAY_STEP)
 }
 
