@@ -103,7 +103,7 @@ async fn connections_are_spread_over_the_cores_and_drain_on_them() {
     cores.into_iter().for_each(Runtime::shutdown_background);
 }
 
-/// Large batches on one connection of a server with a single core, beside single look-ups on another.
+/// Large batches on a connection to a server with one core, beside single look-ups on another.
 #[tokio::test]
 async fn large_batches_do_not_hold_up_their_core() {
     let server = Server::start(&["--sample", "--threads", "1"]);

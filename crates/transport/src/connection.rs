@@ -30,6 +30,7 @@ use super::preface::{PREFACE, read_start};
 use super::routes::Routes;
 use polynym_access::ActiveCount;
 
+pub mod cores;
 mod http1_io;
 pub mod in_memory;
 mod task;

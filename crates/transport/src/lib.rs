@@ -4,7 +4,6 @@
 mod calls;
 mod connect;
 mod connection;
-mod cores;
 mod eviction;
 mod gzip;
 pub mod http;
@@ -27,9 +26,9 @@ pub use calls::handler::{CONNECTIONS, PANICS};
 pub use calls::permits::{CALLS_IN_FLIGHT, PERMITS};
 pub use calls::trace::export_to as export_traces_to;
 pub use connection::HANDSHAKES;
+pub use connection::cores::Cores;
 pub use connection::in_memory::{Connector, InMemoryListener, in_memory};
 pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
-pub use cores::Cores;
 pub use eviction::EvictionQueue;
 pub use options::{LogCalls, Options};
 pub use server::{Listener, Listeners, serve};

@@ -16,8 +16,8 @@ const ACCEPTED: &str = "grpc-accept-encoding";
 /// The characters of an unknown path that an error repeats.
 const MAX_SHOWN_PATH: usize = 100;
 
-/// The steps of the delay that a caller beyond its rate should wait. Headers that repeat are sent by
-/// their number (HPACK, RFC 7541), so that many refusals cost little.
+/// The steps of the delay that a caller beyond its rate should wait. Headers that repeat are sent
+/// by their number (HPACK, RFC 7541), so that many refusals cost little.
 const DELAY_STEP: Duration = Duration::from_millis(100);
 
 /// The status for a call when too many are in flight.

@@ -9,10 +9,10 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::calls::handler::CallHandler;
+use super::connection::cores::Cores;
 use super::connection::in_memory::{InMemory, InMemoryListener};
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
-use super::cores::Cores;
 use super::http::Http;
 use super::options::Options;
 use super::routes::Routes;
