@@ -22,6 +22,7 @@ use tokio::time::sleep;
 use super::calls::call_protocol::Grpc;
 use super::calls::handler::CallHandler;
 use super::calls::response_body::ResponseBody;
+use super::eviction::EvictionEntry;
 use super::http::Http;
 use super::memory_budget::ConnectionBudget;
 use super::options::Options;
@@ -78,17 +79,17 @@ pub struct Server<R> {
     pub options: Options,
 }
 
-/// Serves a connection until it ends, grows old, or the server drains. Returns whether calls were
-/// cut off.
+/// Serves a connection until it ends, grows old, or the server drains. `unauthenticated` is its
+/// entry among those without a valid call. Returns whether calls were cut off.
 pub async fn accept<R: Routes>(
     stream: TcpStream,
     tls: Option<Tls>,
+    unauthenticated: EvictionEntry,
     server: Server<R>,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let handler = server.handler.clone();
     let _counted = CountedConnection::new(&handler.connections);
-    let unauthenticated = handler.unauthenticated.add();
     let address = stream.peer_addr().ok();
     let Some(tls) = tls else {
         let peer = Peer::new(address, None, unauthenticated);

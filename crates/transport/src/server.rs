@@ -156,11 +156,13 @@ async fn accept<R: Routes>(
                 let server = Server { handler: handler.clone(), http, options };
                 let draining = draining.clone();
                 let (runtime, seat) = listeners.cores.seat();
+                // In the order of acceptance: cores begin in another.
+                let unauthenticated = handler.unauthenticated.add();
                 let serve = async move {
                     let _held = (permit, seat);
                     // Its own core waits for the socket.
                     let Ok(stream) = TcpStream::from_std(stream) else { return false };
-                    connection::accept(stream, tls, server, draining).await
+                    connection::accept(stream, tls, unauthenticated, server, draining).await
                 };
                 connections.spawn_on(serve, &runtime);
             }
