@@ -152,10 +152,15 @@ pub async fn read_message(
 /// thousand times, makes HTTP/2 end the connection; HTTP/1.1 ends it for unread data. A client
 /// that waits for the permission to send gets the refusal instead.
 pub async fn discard(request: Request<Incoming>) {
-    if request.headers().contains_key(EXPECT) {
+    let (parts, body) = request.into_parts();
+    discard_rest(&parts.headers, body).await;
+}
+
+/// Reads and drops the rest of a refused message, as [`discard`] does.
+pub async fn discard_rest(headers: &HeaderMap, mut body: Incoming) {
+    if headers.contains_key(EXPECT) {
         return;
     }
-    let mut body = request.into_body();
     let drain = async {
         let mut left = MAX_DISCARDED_BYTES;
         while let Ok(Some(bytes)) = next_chunk(&mut body).await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::Status;
@@ -18,7 +18,7 @@ use crate::calls::call_protocol::Refused;
 use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::{PREFIX, RequestBody, next_chunk, reserve, set_length};
+use crate::request_body::{PREFIX, RequestBody, discard_rest, next_chunk, reserve, set_length};
 use crate::request_check::{self, MAX_HEADER_BYTES};
 
 /// A text may be this many times as long as the largest message: names and escapes take space.
@@ -73,7 +73,7 @@ pub async fn read_message(
     header::remove_grpc(&mut parts.headers);
     reserve(reservation, request_check::size(&parts.headers))?;
     let sent_limit = sent_limit(call, limit);
-    let framed = framed(body, call.is_gzip, sent_limit, reservation).await?;
+    let framed = framed(body, &parts.headers, call.is_gzip, sent_limit, reservation).await?;
     let unpacked = gzip::decompressed(framed, sent_limit, reservation)?;
     let message = transcoded(call, unpacked, limit, reservation)?;
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
@@ -89,7 +89,7 @@ pub async fn read_envelope(
     let (mut parts, body) = request.into_parts();
     header::remove_grpc(&mut parts.headers);
     let sent_limit = sent_limit(call, limit);
-    let body = framed(body, false, sent_limit + PREFIX, reservation).await?;
+    let body = framed(body, &parts.headers, false, sent_limit + PREFIX, reservation).await?;
     let envelope = body.slice(PREFIX..);
     check_envelope(&envelope, call.is_gzip, sent_limit)?;
     let unpacked = gzip::decompressed(envelope, sent_limit, reservation)?;
@@ -144,9 +144,25 @@ fn transcoded(
     }
 }
 
-/// Collects a body as a framed message.
+/// Collects a body as a framed message. The rest of one that is refused is read: HTTP/1.1 would end
+/// the connection, and its client might not get the response.
 async fn framed(
     mut body: Incoming,
+    headers: &HeaderMap,
+    is_compressed: bool,
+    limit: usize,
+    reservation: &mut Reservation,
+) -> Result<Bytes, Status> {
+    let framed = collect(&mut body, is_compressed, limit, reservation).await;
+    if framed.is_err() {
+        discard_rest(headers, body).await;
+    }
+    framed
+}
+
+/// Collects a body as a framed message.
+async fn collect(
+    body: &mut Incoming,
     is_compressed: bool,
     limit: usize,
     reservation: &mut Reservation,
@@ -156,7 +172,7 @@ async fn framed(
         return Err(protocol::message_too_large(limit, announced));
     }
     let mut framed = vec![0; PREFIX];
-    while let Some(chunk) = next_chunk(&mut body).await? {
+    while let Some(chunk) = next_chunk(body).await? {
         let length = framed.len() - PREFIX + chunk.len();
         if length > limit {
             return Err(protocol::message_too_large(limit, length));
