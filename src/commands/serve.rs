@@ -60,8 +60,8 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let runtime = &runtimes.main;
     let access = Arc::new(access(&settings.access)?);
     let metrics = runtime.block_on(record_metrics(&settings.access))?;
-    let mut listeners = runtime.block_on(listen(&settings.access, &access, metrics.as_ref()))?;
-    listeners.cores = runtimes.cores().cloned().collect();
+    let cores = runtimes.cores().cloned().collect();
+    let listeners = runtime.block_on(listen(&settings.access, &access, metrics.as_ref(), cores))?;
     let readiness = Arc::default();
     runtime.block_on(serve_operators(&settings.access, &access, &readiness, metrics))?;
 

@@ -46,12 +46,13 @@ pub async fn listen(
     settings: &ServerAccess,
     access: &Arc<Access>,
     metrics: Option<&Metrics>,
+    cores: Cores,
 ) -> Result<Listeners, Failure> {
     let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
     let Some(ServerHttp { listen, prefix, allowed_origins, console }) = &settings.http else {
-        return Ok(grpc.into());
+        return Ok(Listeners { cores, ..grpc.into() });
     };
     let tcp = bind(listen, "--http-listen").await?;
     let (connector, in_memory) = in_memory();
@@ -67,7 +68,7 @@ pub async fn listen(
     let served = http::api(prefix.clone(), allowed_origins.clone(), site);
     let served = served.map_err(|error| Failure::Other(error.to_string()))?;
     let http = Some((Listener { tcp, tls: tls(Protocol::Any)? }, served));
-    Ok(Listeners { grpc, http, in_memory, cores: Cores::default() })
+    Ok(Listeners { grpc, http, in_memory, cores })
 }
 
 /// The addresses of listeners: that of gRPC, and that of HTTP.

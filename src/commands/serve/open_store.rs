@@ -111,9 +111,8 @@ impl OpenStore {
             Self::Mongo(store, on_cores) => (store, on_cores),
         };
         let path = |OnCore { core, store }: &OnCore| (core.id(), look_ups(store, coalesce));
-        let paths = on_cores.iter().map(path).collect();
-        let backend = measured(store.backend());
-        let backend = backend.layered(|_| PerRuntime::new(paths, look_ups(store, coalesce)));
+        let paths = PerRuntime::new(on_cores.iter().map(path).collect(), look_ups(store, coalesce));
+        let backend = Backend { lookups: Arc::new(paths), ..measured(store.backend()) };
         match store.cache() {
             Some(cache) => {
                 let rules = backend.rules.clone();

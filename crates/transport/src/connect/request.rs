@@ -160,7 +160,7 @@ async fn framed(
     framed
 }
 
-/// Collects a body as a framed message.
+/// As [`framed`], but leaves the rest unread.
 async fn collect(
     body: &mut Incoming,
     is_compressed: bool,
