@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 use super::support::golden::{
     self, compare, fill, fill_inboxes, fill_shared_contents, later_rules, moved,
-    of_the_first_rules, records, searchable, untouched,
+    of_the_first_rules, records, searchable, set_inbox_policies, untouched,
 };
 use super::{FILE, database, open};
 use crate::support::users::id;
@@ -171,6 +171,7 @@ async fn stored_forms_do_not_change() {
         let store = open(folder.path()).unwrap();
         fill(&store).await;
         if version >= INBOXED {
+            set_inbox_policies(&store).await;
             fill_inboxes(&store).await;
         }
         if version >= SHARING {

@@ -45,9 +45,9 @@ async fn expired_records_are_removed() {
         store.deliver(Arc::new(delivery(ids.next_id(), time, other))).await.unwrap();
         let mut known = 0;
         for notice in notices {
-            known += store.holders(notice, &[user]).await.unwrap().len();
+            known += store.holders(notice, START, &[user]).await.unwrap().len();
         }
-        left.push((known, store.inbox(user, None, 10, true).await.unwrap().entries.len()));
+        left.push((known, store.inbox(user, None, 10, true).await.unwrap().len()));
     }
     assert_eq!(left, [(2, 2), (1, 1), (0, 0)]);
 }
@@ -70,7 +70,7 @@ async fn removal_keeps_up_with_deliveries() {
         sent.notice.expire_time = Some(time.plus(Duration::from_secs(60)));
         store.deliver(Arc::new(sent)).await.unwrap();
         for user in &all {
-            let left = store.inbox(*user, None, 10, true).await.unwrap().entries.len();
+            let left = store.inbox(*user, None, 10, true).await.unwrap().len();
             assert_eq!(left, 1, "expired notices are left after {hour} hours");
         }
     }
@@ -94,7 +94,7 @@ async fn many_notices_are_marked_as_read() {
     futures_util::future::try_join_all(deliveries).await.unwrap();
     let up_to = START.plus(Duration::from_secs(NOTICES as u64 - 3));
     store.change_inbox(user, InboxChange::ReadUpTo(up_to)).await.unwrap();
-    let entries = store.inbox(user, None, NOTICES, false).await.unwrap().entries;
+    let entries = store.inbox(user, None, NOTICES, false).await.unwrap();
     let unread = entries.iter().filter(|entry| !entry.read).count();
     assert_eq!((entries.len(), unread), (NOTICES, 2));
 }
@@ -173,7 +173,7 @@ fn stored(folder: &Path) -> (usize, u64) {
 
 /// The bodies of the notices of a user, the latest first.
 async fn bodies(store: &Embedded, user: LocalityId) -> Vec<String> {
-    let entries = store.inbox(user, None, 100, true).await.unwrap().entries;
+    let entries = store.inbox(user, None, 100, true).await.unwrap();
     entries.into_iter().filter_map(|entry| Some(entry.notice?.content.body)).collect()
 }
 
@@ -342,7 +342,7 @@ async fn long_notices_to_many_users() {
     let begin = Instant::now();
     for user in &all {
         let page = store.inbox(*user, None, 50, true).await.unwrap();
-        assert_eq!(page.entries.len(), DELIVERIES.min(50));
+        assert_eq!(page.len(), DELIVERIES.min(50));
     }
     println!("a page of 50: {:.2?}", begin.elapsed() / 1_000);
 }

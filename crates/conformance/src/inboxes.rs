@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use locality_uuid::LocalityId;
+use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
 use polynym_directory::{
     Error, IdempotencyKey, Notice, NoticeContent, Now, Tenant, Timestamp, UserChange, Value,
@@ -26,6 +26,8 @@ const START: Timestamp = Timestamp::from_millis(1_893_456_000_000);
 struct Scene {
     f: Fixture,
     random: Random,
+    /// The ids of notices.
+    ids: Generator,
     users: Vec<LocalityId>,
     model: HashMap<LocalityId, Vec<InboxEntry>>,
     now: Timestamp,
@@ -38,7 +40,8 @@ impl Scene {
             users.push(f.change_new(create(&[])?).await?.id);
         }
         let model = users.iter().map(|user| (*user, Vec::new())).collect();
-        Ok(Self { f, random: Random(7), users, model, now: START })
+        let ids = Generator::new(Mode::Sequential);
+        Ok(Self { f, random: Random(7), ids, users, model, now: START })
     }
 
     fn notice(&mut self) -> Notice {
@@ -57,7 +60,7 @@ impl Scene {
         };
         let expires = self.random.below(6) == 0;
         let expire_time = expires.then(|| self.now.plus(Duration::from_secs(40)));
-        Notice { id: self.f.ids.next_id(), send_time: self.now, expire_time, content }
+        Notice { id: self.ids.next_id(), send_time: self.now, expire_time, content }
     }
 
     fn inbox(&self, user: LocalityId) -> &[InboxEntry] {
@@ -74,7 +77,7 @@ impl Scene {
         equal(&delivered, &vec![true; users.len()], "whether the users exist")?;
         for user in users {
             let inbox = self.model.entry(user).or_default();
-            let position = inbox.len() as u64 + 1;
+            let position = inbox.len() as u128 + 1;
             inbox.push(InboxEntry { position, read: false, notice: Some(notice.clone()) });
         }
         Ok(())
@@ -116,7 +119,8 @@ impl Scene {
             return Ok(());
         }
         let notice = self.random.one_of(&last);
-        let holders = self.f.store.inboxes.holders(notice.id, &self.users).await?;
+        let holders =
+            self.f.store.inboxes.holders(notice.id, notice.send_time, &self.users).await?;
         for user in &self.users {
             let is_it =
                 |entry: &InboxEntry| entry.notice.as_ref().is_some_and(|own| own.id == notice.id);
@@ -148,28 +152,33 @@ impl Scene {
             let limit = 1 + self.random.below(60);
             let part = inboxes.inbox(user, before, limit, true).await?;
             let headers = inboxes.inbox(user, before, limit, false).await?;
-            equal(&part.last, &(self.inbox(user).len() as u64), "the last position")?;
-            equal(&facts(&headers.entries), &facts(&part.entries), "entries without content")?;
-            let (len, last) = (part.entries.len(), part.entries.last().map(|one| one.position));
-            shown.extend(part.visible(LIMITS, self.now));
+            equal(&facts(&headers), &facts(&part), "entries without content")?;
+            let (len, last) = (part.len(), part.last().map(|one| one.position));
+            shown.extend(part);
             before = last.or(before);
             if len < limit {
                 break;
             }
         }
+        let are_in_order = shown.is_sorted_by(|a, b| a.position > b.position);
+        ensure(are_in_order, "entries are not in the order of their positions")?;
+        shown.truncate(LIMITS.count as usize);
+        shown.retain(|entry| LIMITS.shows(entry, self.now));
         let all = self.inbox(user);
-        let oldest = (all.len() as u64).saturating_sub(LIMITS.count);
+        let oldest = (all.len() as u128).saturating_sub(LIMITS.count.into());
         let is_shown = |entry: &&InboxEntry| {
             let Some(notice) = &entry.notice else { return false };
             entry.position > oldest && notice.expire_time.is_none_or(|time| time > self.now)
         };
-        let expected: Vec<_> = all.iter().rev().filter(is_shown).cloned().collect();
+        let state = |entry: &InboxEntry| (entry.read, entry.notice.clone());
+        let expected: Vec<_> = all.iter().rev().filter(is_shown).map(state).collect();
+        let shown: Vec<_> = shown.iter().map(state).collect();
         ensure(shown == expected, format!("{} shown, {} expected", shown.len(), expected.len()))
     }
 }
 
 /// The positions, states and notices of entries.
-fn facts(entries: &[InboxEntry]) -> Vec<(u64, bool, Option<LocalityId>)> {
+fn facts(entries: &[InboxEntry]) -> Vec<(u128, bool, Option<LocalityId>)> {
     let id = |entry: &InboxEntry| entry.notice.as_ref().map(|notice| notice.id);
     entries.iter().map(|entry| (entry.position, entry.read, id(entry))).collect()
 }
@@ -247,9 +256,5 @@ pub async fn a_purged_user_has_no_inbox(f: Fixture) -> Result<(), Failure> {
         &vec![false, true],
         "the users that exist",
     )?;
-    equal(
-        &inboxes.inbox(user, None, 10, true).await?.entries,
-        &vec![],
-        "the inbox of a purged user",
-    )
+    equal(&inboxes.inbox(user, None, 10, true).await?, &vec![], "the inbox of a purged user")
 }

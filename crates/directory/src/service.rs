@@ -33,7 +33,7 @@ pub mod watch;
 
 use std::sync::Arc;
 
-use locality_uuid::Generator;
+use locality_uuid::{Generator, Mode};
 use tokio::sync::{Notify, Semaphore};
 
 use self::context::RequestContext;
@@ -53,6 +53,8 @@ use tenant_queue::TenantQueue;
 pub struct Directory {
     backend: Backend,
     ids: Generator,
+    /// Ids of notices: those of one millisecond are in order, too.
+    notice_ids: Generator,
     limits: Limits,
     tenants: Tenants,
     jobs: TenantQueue,
@@ -76,6 +78,7 @@ impl Directory {
         Self {
             backend,
             ids,
+            notice_ids: Generator::new(Mode::Sequential),
             limits,
             tenants: Tenants::default(),
             jobs: TenantQueue::new(clock.clone()),

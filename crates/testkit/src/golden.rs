@@ -20,7 +20,7 @@ use polynym_directory::{
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};
 
-pub use inboxes::{fill_inboxes, fill_shared_contents};
+pub use inboxes::{entries, fill_inboxes, fill_shared_contents, set_inbox_policies};
 
 use super::root;
 use super::users::id;

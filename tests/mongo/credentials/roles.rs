@@ -225,7 +225,7 @@ async fn the_documented_roles_suffice() {
     let client = Client::with_uri_str(store.uri("serve")).await.unwrap();
     let database = client.database(DATABASE);
     let collections = ["users", "identities", "requests", "tenants", "servers", "meta"];
-    for name in collections.into_iter().chain(["journal", "ended", "usage", "inbox", "bulk"]) {
+    for name in collections.into_iter().chain(["journal", "ended", "usage", "notices", "bulk"]) {
         let error = database.collection::<Document>(name).drop().await.unwrap_err();
         assert!(error.to_string().contains("not authorized"), "{error}");
     }

@@ -181,7 +181,7 @@ impl Counted {
             n => format!("in two phases: {} prepare", ["", "one", "both", "all three"][n]),
         };
         let [claims, users, tenants, ended, journal, inbox] =
-            ["identities", "users", "tenants", "ended", "journal", "inbox"]
+            ["identities", "users", "tenants", "ended", "journal", "notices"]
                 .map(|name| cost.on(name));
         let is_in_table =
             |statement: &Statement| !matches!(&*statement.collection, "requests" | "meta");
@@ -640,12 +640,11 @@ async fn inboxes(counted: &mut Counted) {
     deliver(counted, "deliver another to the same", &one).await;
     counted.store.deliver(notice(&nine)).await.unwrap();
     deliver(counted, "deliver to nine users on three shards", &nine).await;
-    for _ in 4..50 {
+    for _ in 3..50 {
         counted.store.deliver(notice(&one)).await.unwrap();
     }
-    deliver(counted, "deliver a 51st, for which a bucket is closed", &one).await;
     let list = async {
-        assert_eq!(counted.store.inbox(one[0], None, 50, true).await.unwrap().entries.len(), 50);
+        assert_eq!(counted.store.inbox(one[0], None, 50, true).await.unwrap().len(), 50);
     };
     let cost = counted.cost(list).await;
     counted.add("list the 50 latest notices", &cost, "");

@@ -230,7 +230,7 @@ async fn a_status_lists_present_and_missing_parts() {
         ("journal", 12, 0),
         ("ended", 6, 0),
         ("usage", 12, 0),
-        ("inbox", 12, 0),
+        ("notices", 12, 0),
         ("bulk", 1, 0),
         ("servers", 1, 0),
     ];

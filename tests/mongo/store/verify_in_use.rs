@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use locality_uuid::{Generator, Mode};
 use mongodb::bson::{Document, doc};
+use polynym_directory::stores::Inboxes;
 use polynym_directory::{Error, Mutations, UserChange};
 use polynym_identifier::{Identifier, RawIdentifier};
 use polynym_mongodb::{InitOptions, IntegritySession, Mongo, Options, init};
@@ -12,6 +14,7 @@ use polynym_store_common::integrity::{Finding, Inconsistency, Observer, Summary,
 
 use super::database;
 use crate::servers;
+use crate::support::scenarios::deliveries::{START, delivery};
 use crate::users;
 
 const USERS: usize = 24;
@@ -119,4 +122,30 @@ async fn a_store_in_use_is_verified_and_repaired() {
     );
     let (summary, findings) = audit(&uri, false).await;
     assert!(summary.is_clean(), "{findings:?}");
+}
+
+/// What a kill during a purge may leave in inboxes is found and removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn notices_without_an_owner_are_removed() {
+    let uri = servers::one_member().await.uri("inbox_strays", "");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    let ids = Generator::new(Mode::Variable);
+    let add = async |n| {
+        store.mutate(users::creation(n)).await.unwrap();
+        store.deliver(Arc::new(delivery(ids.next_id(), START, users::id(n)))).await.unwrap();
+    };
+    add(0).await;
+    add(1).await;
+    let client = servers::one_member().await.client().await;
+    let all = client.database("inbox_strays").collection::<Document>("users");
+    all.delete_many(doc! {}).await.unwrap();
+    add(2).await;
+    for (mend, expected) in [(false, 2), (true, 2), (false, 0)] {
+        let (_, findings) = audit(&uri, mend).await;
+        let strays = findings.iter().filter(|found| found.fault == Inconsistency::StrayNotice);
+        assert_eq!(strays.count(), expected, "{findings:?}");
+    }
+    assert_eq!(store.inbox(users::id(2), None, 10, true).await.unwrap().len(), 1);
+    store.close().await;
 }

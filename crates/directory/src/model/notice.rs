@@ -54,8 +54,8 @@ impl NoticeContent {
 /// An entry of an inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InboxEntry {
-    /// The number of the notice among all that the inbox ever had, from 1.
-    pub position: u64,
+    /// Its place among the entries of the inbox, which later ones exceed.
+    pub position: u128,
     /// Whether the notice was marked as read.
     pub read: bool,
     /// The notice; none if it was deleted. Has content only if requested.

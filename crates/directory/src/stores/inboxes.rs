@@ -34,6 +34,11 @@ impl InboxLimits {
         let latest = notice.send_time.plus(self.retention);
         notice.expire_time.map_or(latest, |time| time.min(latest))
     }
+
+    /// Whether an entry has a notice that has not expired at `now`.
+    pub fn shows(&self, entry: &InboxEntry, now: Timestamp) -> bool {
+        entry.notice.as_ref().is_some_and(|notice| self.expires_at(notice) > now)
+    }
 }
 
 /// The delivery of a notice to users.
@@ -47,26 +52,6 @@ pub struct Delivery {
     pub limits: InboxLimits,
     /// Whether the clock is uncertain, so that nothing expires.
     pub clock_uncertain: bool,
-}
-
-/// A part of an inbox.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct InboxPart {
-    /// The position of the latest notice of the inbox; 0 if it never had one.
-    pub last: u64,
-    /// Entries, the latest first. Those of expired notices may be missing.
-    pub entries: Vec<InboxEntry>,
-}
-
-impl InboxPart {
-    /// The entries that are visible at `now`.
-    pub fn visible(self, limits: InboxLimits, now: Timestamp) -> impl Iterator<Item = InboxEntry> {
-        let oldest = self.last.saturating_sub(limits.count);
-        self.entries.into_iter().filter(move |entry| {
-            entry.position > oldest
-                && entry.notice.as_ref().is_some_and(|notice| limits.expires_at(notice) > now)
-        })
-    }
 }
 
 /// A change of an inbox.
@@ -99,22 +84,23 @@ pub trait Inboxes: Send + Sync + 'static {
     ) -> Result<(LocalityId, Option<Timestamp>), Error>;
 
     /// Delivers a notice to users. Returns for each user, in order, whether it exists. A repeated
-    /// delivery changes nothing while the notice has not expired and fewer than 50 others came
-    /// after it; find older ones with [`Inboxes::holders`]. Users on several servers may get the
-    /// notice at different times.
+    /// delivery changes nothing while the notice is among the latest of the inbox, and has not
+    /// expired. Users on several servers may get the notice at different times. Entries are in the
+    /// order of deliveries, or of the times and counters in the ids of notices.
     ///
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`], after which some users may have it: the
     /// delivery can be repeated. [`Error::NoInboxes`].
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error>;
 
-    /// The users among `users` who have, or have deleted, a notice.
+    /// The users among `users` who have, or have deleted, a notice that was sent at `send_time`.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].
     async fn holders(
         &self,
         notice: LocalityId,
+        send_time: Timestamp,
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error>;
 
@@ -130,17 +116,18 @@ pub trait Inboxes: Send + Sync + 'static {
     ) -> Result<Option<Vec<LocalityId>>, Error>;
 
     /// Up to `limit` entries of one inbox, the latest first, before the position `before`, if
-    /// given. Fewer only if there are no more.
+    /// given. Fewer only if there are no more. It may still have entries beyond the limit of the
+    /// inbox, and of expired notices.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].
     async fn inbox(
         &self,
         user: LocalityId,
-        before: Option<u64>,
+        before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<InboxPart, Error>;
+    ) -> Result<Vec<InboxEntry>, Error>;
 
     /// Changes one inbox. Ignores notices that it does not have.
     ///

@@ -100,6 +100,6 @@ impl EntryRecord {
             expire_time: self.expire_time.map(Timestamp::from_millis),
             content,
         });
-        Ok(InboxEntry { position, read: self.read, notice })
+        Ok(InboxEntry { position: position.into(), read: self.read, notice })
     }
 }

@@ -196,6 +196,7 @@ impl<'t> Inboxes<'t> {
             ContentFault::Unlisted(user, notice) => contents.list_user(notice, user),
             ContentFault::Stray(user, notice) => contents.remove_user(notice, user),
             ContentFault::Unused(notice) => contents.remove_unused(notice),
+            ContentFault::Ownerless(user, _) => self.forget(user),
         }
     }
 

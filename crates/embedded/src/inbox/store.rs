@@ -11,7 +11,7 @@ use redb::{ReadableTable, WriteTransaction};
 use crate::error::Fault;
 use crate::inbox::contents::{Content, SharedContents};
 use crate::inbox::entry::EntryRecord;
-use crate::inbox::inboxes::{Inboxes, keys_of};
+use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::{Snapshot, optional};
 use crate::requests::Requests;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
@@ -24,7 +24,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::stores::{self, Delivery, InboxChange, InboxPart};
+use polynym_directory::stores::{self, Delivery, InboxChange, InboxEntry};
 use polynym_directory::timestamp::Timestamp;
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
@@ -78,6 +78,7 @@ impl stores::Inboxes for Embedded {
     async fn holders(
         &self,
         notice: LocalityId,
+        _send_time: Timestamp,
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
         self.on_snapshot(|snapshot| {
@@ -104,10 +105,10 @@ impl stores::Inboxes for Embedded {
     async fn inbox(
         &self,
         user: LocalityId,
-        before: Option<u64>,
+        before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<InboxPart, Error> {
+    ) -> Result<Vec<InboxEntry>, Error> {
         self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))?
     }
 
@@ -228,16 +229,15 @@ impl Snapshot {
     fn inbox(
         &self,
         user: LocalityId,
-        before: Option<u64>,
+        before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<Result<InboxPart, Error>, Fault> {
+    ) -> Result<Result<Vec<InboxEntry>, Error>, Fault> {
         let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
             return Ok(Err(Error::NoInboxes));
         };
-        let last = rows.range(keys_of(&user))?.next_back().transpose()?;
-        let last = last.map_or(0, |(key, _)| key.value().1);
-        let page = (user.as_bytes(), 0)..(user.as_bytes(), before.unwrap_or(u64::MAX));
+        let end = before.and_then(|before| before.try_into().ok()).unwrap_or(u64::MAX);
+        let page = (user.as_bytes(), 0)..(user.as_bytes(), end);
         let shared = with_content.then(|| SharedContents::open(&self.transaction)).transpose()?;
         let mut entries = Vec::new();
         for row in rows.range(page)?.rev().take(limit) {
@@ -245,6 +245,6 @@ impl Snapshot {
             let record = EntryRecord::read(record.value(), with_content)?;
             entries.push(record.entry(key.value().1, shared.as_ref())?);
         }
-        Ok(Ok(InboxPart { last, entries }))
+        Ok(Ok(entries))
     }
 }

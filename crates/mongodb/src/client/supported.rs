@@ -3,7 +3,7 @@
 use polynym_identifier::RULES_VERSION;
 
 /// The current version of the schema.
-pub const VERSION: i64 = 10;
+pub const VERSION: i64 = 12;
 /// The version in which attributes are stored by tokens. Older users have them in their wire form
 /// until an upgrade has rewritten all users.
 pub const TOKENS: i64 = 4;
@@ -14,8 +14,8 @@ pub const SEARCHABLE: i64 = 5;
 pub const JOURNALED: i64 = 6;
 /// The version in which all tenants record when their history begins.
 pub const BEGUN: i64 = 7;
-/// The version in which users have inboxes.
-pub const INBOXED: i64 = 8;
+/// The version in which users have inboxes, which are buckets.
+pub const BUCKETED: i64 = 8;
 /// The version in which events have tokens instead of the names of attributes, and users record how
 /// many events their last write has added. Claims confirm the epoch, and the events of a tenant are
 /// in several ranges. Users are stored with derived elements: the words of their display names and
@@ -23,6 +23,10 @@ pub const INBOXED: i64 = 8;
 pub const COMPACT: i64 = 9;
 /// The version in which all users have derived elements, so that searches find them by these.
 pub const DERIVED: i64 = 10;
+/// The version in which notices are rows, while an upgrade moves those in buckets.
+pub const ROWED: i64 = 11;
+/// The version in which all notices are rows.
+pub const INBOXED: i64 = 12;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;
 

@@ -50,8 +50,10 @@ pub struct Transaction<'c> {
     pub epoch: i32,
     /// Whether it writes the journal.
     pub has_journal: bool,
-    /// Whether it writes inboxes.
-    pub has_inboxes: bool,
+    /// Whether it writes notices.
+    pub writes_rows: bool,
+    /// Whether inboxes of an older form may exist.
+    pub may_have_buckets: bool,
     /// Whether events have tokens instead of the names of attributes.
     pub has_compact_events: bool,
     /// Whether claims confirm the epoch, and the events of tenants are in several ranges.
@@ -103,7 +105,8 @@ impl<'c> Transaction<'c> {
             bulk_revision: None,
             epoch: 0,
             has_journal: false,
-            has_inboxes: false,
+            writes_rows: false,
+            may_have_buckets: false,
             has_compact_events: false,
             is_spread: false,
             needs_epoch: false,
@@ -119,7 +122,8 @@ impl<'c> Transaction<'c> {
         Self {
             epoch: versions.epoch,
             has_journal: versions.has_journal(),
-            has_inboxes: versions.has_inboxes(),
+            writes_rows: versions.writes_rows(),
+            may_have_buckets: versions.may_have_buckets(),
             has_compact_events: versions.has_compact_events(),
             is_spread: versions.is_spread(),
             ..self

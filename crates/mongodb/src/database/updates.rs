@@ -1,11 +1,13 @@
-//! Updates of many documents in one command, without a transaction.
+//! Writes of many documents in one command, without a transaction.
 
-use mongodb::bson::{Bson, Document, doc};
+use mongodb::bson::raw::cstr;
+use mongodb::bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 use mongodb::error::Error as DriverError;
 
+use crate::client::concern::majority_document;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::schema::bson::number;
+use crate::schema::bson::{number, raw};
 
 /// DuplicateKey: the document of an upsert exists, but does not match its filter.
 const DUPLICATE: i64 = 11_000;
@@ -18,14 +20,25 @@ impl Collections {
         collection: &str,
         updates: Vec<Document>,
     ) -> Result<Vec<usize>, Fault> {
-        let command = doc! {
-            "update": collection,
-            "updates": updates,
-            "ordered": false,
-            "writeConcern": { "w": "majority" },
-            "maxTimeMS": self.timeout.as_millis() as i64,
-        };
-        let reply = self.database.run_command(command).await?;
+        self.write_unordered(raw(&doc! { "update": collection, "updates": updates })?).await
+    }
+
+    /// Inserts documents, which are then majority-committed, except those that exist.
+    pub async fn insert_unordered(
+        &self,
+        into: &str,
+        documents: Vec<RawDocumentBuf>,
+    ) -> Result<(), Fault> {
+        let documents: RawArrayBuf = documents.into_iter().collect();
+        self.write_unordered(rawdoc! { "insert": into, "documents": documents }).await.map(drop)
+    }
+
+    /// Sends a write of several documents. Returns the indices of those that exist already.
+    async fn write_unordered(&self, mut command: RawDocumentBuf) -> Result<Vec<usize>, Fault> {
+        command.append(cstr!("ordered"), false);
+        command.append(cstr!("writeConcern"), raw(&majority_document())?);
+        command.append(cstr!("maxTimeMS"), self.timeout.as_millis() as i64);
+        let reply = self.database.run_raw_command(command).await?;
         let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
         let errors = errors.iter().filter_map(Bson::as_document);
         let field = |error: &Document, name| error.get(name).and_then(number);
@@ -35,7 +48,7 @@ impl Collections {
         });
         match refused.collect() {
             Some(refused) if !reply.contains_key("writeConcernError") => Ok(refused),
-            _ => Err(DriverError::custom("documents were not updated").into()),
+            _ => Err(DriverError::custom("documents were not written").into()),
         }
     }
 }

@@ -1,45 +1,60 @@
-//! Inboxes: documents of [`INBOX`], each with up to 50 notices of one user. The latest notices are
-//! in a document with a fixed id, the open bucket, to which notices are added without a
-//! transaction. When it is full, a transaction copies it to a closed bucket, whose id has the
-//! position of its first notice, and empties it.
+//! Inboxes: rows of [`NOTICES`], which deliveries insert together and without a transaction.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 use mongodb::bson::doc;
-use mongodb::options::ReadConcern;
 use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::database::commit::commit;
-use crate::database::freshness::Freshness;
-use crate::database::transaction::{Transaction, expect_matched};
+use crate::database::transaction::Transaction;
 use crate::database::writes::WriteCommand;
-use crate::inbox::bucket::{
-    Bucket, FIRST, NOTICE, NOTICES, OpenBucket, RECENT, addition, all, buckets_before, open, push,
-    refusal, update_of, without_content,
+use crate::inbox::row::{
+    new_row, position, read_entry, read_id, row_id, rows_of, update_of, without_content,
 };
-use crate::schema::bson::{by_id, date, id_value, raw};
-use crate::schema::fields::{ID, INBOX, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
+use crate::schema::bson::{by_id, date, id_of, id_value, raw};
+use crate::schema::fields::{ID, NOTICES, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
-use crate::schema::tail::bucket_id;
 use crate::schema::user::StoredUser;
+use crate::schema::versions::Versions;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, InboxPart};
+use polynym_directory::mutation::read_set::{Write, WriteSet};
+use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;
-/// The limit of inboxes that are read or written concurrently.
-pub const MAX_CONCURRENT: usize = 8;
+/// An inbox is trimmed in one of so many deliveries: until then it has some rows too many.
+const DELIVERIES_PER_TRIM: u32 = 64;
+
+/// What remains to do with inboxes after the commit of a mutation.
+#[derive(Default)]
+pub struct InboxWork {
+    purged: Vec<LocalityId>,
+    notified: Vec<(LocalityId, InboxLimits)>,
+}
+
+impl InboxWork {
+    pub fn of(write_set: &WriteSet, mutation: &Mutation) -> Self {
+        let limits = InboxLimits::of(&mutation.policies);
+        let mut work = Self::default();
+        for write in &write_set.writes {
+            match write {
+                Write::RemoveUser(user) => work.purged.push(*user),
+                Write::Notify(user, _) => work.notified.push((*user, limits)),
+                _ => {}
+            }
+        }
+        work
+    }
+}
 
 impl Collections {
     /// See [`Inboxes::begin_notice`](polynym_directory::stores::Inboxes::begin_notice).
@@ -73,75 +88,106 @@ impl Collections {
         Ok(Ok((IdempotencyKey::stored_subject(stored.prior.subject), Some(stored.prior.time))))
     }
 
-    /// Delivers a notice to users. Returns for each whether the inbox has it. Failed writes are
-    /// repeated: delivery is idempotent.
+    /// Delivers a notice to users. Returns for each whether it exists. Failed writes are repeated:
+    /// a row has the id of its notice.
     pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
-        let Delivery { notice, users, limits, .. } = delivery;
         let deadline = Instant::now() + self.timeout;
-        let mut delivered: HashMap<LocalityId, bool> = HashMap::new();
-        for users in users.chunks(INBOXES_PER_COMMAND) {
-            let push_all = || {
-                let updates = users.iter().map(|user| push(*user, notice, *limits)).collect();
-                self.update_unordered(INBOX, updates)
-            };
+        let mut delivered = Vec::with_capacity(delivery.users.len());
+        for users in delivery.users.chunks(INBOXES_PER_COMMAND) {
+            let attempt = || self.deliver_to(users, &delivery.notice, delivery.limits);
             let backoff = Backoff::for_transaction(deadline);
-            let refused = backoff.retry(push_all, Fault::is_retryable).await?;
-            let deliveries =
-                refused.into_iter().filter_map(|n| users.get(n)).map(|user| async move {
-                    let deliver = || self.deliver_in_transaction(*user, notice, *limits, deadline);
-                    let is_retryable = |fault: &Fault| fault.is_retryable() || fault.is_duplicate();
-                    let backoff = Backoff::for_transaction(deadline);
-                    Ok::<_, Fault>((*user, backoff.retry(deliver, is_retryable).await?))
-                });
-            let concurrent = stream::iter(deliveries.collect::<Vec<_>>());
-            let outcomes = concurrent.buffer_unordered(MAX_CONCURRENT).try_collect::<Vec<_>>();
-            delivered.extend(outcomes.await?);
+            delivered.extend(backoff.retry(attempt, Fault::is_retryable).await?);
         }
-        let is_present = |user| delivered.get(user).copied().unwrap_or(true);
-        Ok(users.iter().map(is_present).collect())
+        Ok(delivered)
     }
 
-    /// Delivers a notice to an inbox that is full or may have the notice, in a transaction. Returns
-    /// whether the inbox has it: that of a removed user does not.
-    async fn deliver_in_transaction(
+    async fn deliver_to(
         &self,
-        user: LocalityId,
+        users: &[LocalityId],
         notice: &Notice,
         limits: InboxLimits,
-        deadline: Instant,
-    ) -> Result<bool, Fault> {
-        let versions = self.version_guard.versions()?;
-        let mut transaction = Transaction::begin(self, &Freshness::default(), deadline)
-            .await?
-            .with_versions(versions);
-        match transaction.notify(user, notice, limits).await {
-            Ok(delivered) => commit(transaction, deadline).await.map(|_| delivered),
-            Err(fault) => {
-                transaction.abort().await;
-                Err(fault)
+    ) -> Result<Vec<bool>, Fault> {
+        let rows = users.iter().map(|user| new_row(*user, notice, limits));
+        self.insert_unordered(NOTICES, rows.collect::<Result<_, _>>()?).await?;
+        // A purge that has not seen these rows is committed before this read, or removes them after
+        // its commit.
+        let present = self.present(users).await?;
+        let exists: Vec<_> = users.iter().map(|user| present.contains(user)).collect();
+        let position = position(notice.id, notice.send_time);
+        let gone = users.iter().zip(&exists).filter(|(_, exists)| !**exists);
+        let gone: Vec<_> = gone.map(|(user, _)| row_id(*user, position)).collect();
+        if !gone.is_empty() {
+            self.execute(WriteCommand::delete(NOTICES, &by_id(gone))?).await?;
+        }
+        for user in users {
+            self.trim_sometimes(*user, limits).await?;
+        }
+        Ok(exists)
+    }
+
+    /// The users among `users` that exist.
+    pub async fn present(&self, users: &[LocalityId]) -> Result<HashSet<LocalityId>, Fault> {
+        let filter = by_id(users.iter().copied().map(id_value).collect());
+        let mut options = self.time_limit();
+        options.projection = Some(doc! { ID: 1 });
+        let mut finds = self.in_order().await?;
+        let found = finds.find_documents(&self.users, filter, options).await?;
+        found.iter().map(|document| id_of(document)).collect()
+    }
+
+    /// Removes what an inbox has beyond its limit, once in many calls.
+    async fn trim_sometimes(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
+        if getrandom::u32().map_err(Fault::damaged)? % DELIVERIES_PER_TRIM != 0 {
+            return Ok(());
+        }
+        let mut options = self.find_options(doc! { ID: -1 }, 1);
+        (options.skip, options.projection) = (Some(limits.count), Some(doc! { ID: 1 }));
+        let rows = doc! { ID: rows_of(user, None) };
+        let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
+        let Some(first) = found.first() else { return Ok(()) };
+        let (_, latest) = read_id(first)?;
+        let older = doc! { ID: rows_of(user, Some(latest + 1)) };
+        self.execute(WriteCommand::delete(NOTICES, &older)?).await.map(drop)
+    }
+
+    /// Removes what deliveries have added to the inboxes of purged users during the purge, and some
+    /// of what the notices of rules have made too many. `store verify` finds what a failure leaves.
+    pub async fn settle_inboxes(&self, work: InboxWork) {
+        if !self.version_guard.versions().is_ok_and(Versions::writes_rows) {
+            return;
+        }
+        let settle = async || {
+            for user in &work.purged {
+                let rows = doc! { ID: rows_of(*user, None) };
+                self.execute(WriteCommand::delete(NOTICES, &rows)?).await?;
             }
+            for (user, limits) in &work.notified {
+                self.trim_sometimes(*user, *limits).await?;
+            }
+            Ok::<_, Fault>(())
+        };
+        if let Err(fault) = settle().await {
+            tracing::warn!(%fault, "an inbox keeps notices that it should not");
         }
     }
 
     /// See [`Inboxes::holders`](polynym_directory::stores::Inboxes::holders).
     pub async fn holders(
         &self,
-        notice: LocalityId,
+        position: u128,
         users: Vec<LocalityId>,
     ) -> Result<Vec<LocalityId>, Fault> {
-        let inbox = self.collection(INBOX);
-        let find = |user| {
-            let has = format!("{NOTICES}.{NOTICE}");
-            let id = id_value(notice);
-            let filter = doc! { ID: all(user), "$or": [{ has: &id }, { RECENT: &id }] };
-            let find = self.find_document(&inbox, filter, doc! { ID: 1 });
-            async move { Ok::<_, Fault>(find.await?.map(|_| user)) }
-        };
-        let found: Vec<_> = stream::iter(users.into_iter().map(find).collect::<Vec<_>>())
-            .buffered(MAX_CONCURRENT)
-            .try_collect()
-            .await?;
-        Ok(found.into_iter().flatten().collect())
+        let mut holders = Vec::new();
+        for users in users.chunks(INBOXES_PER_COMMAND) {
+            let filter = by_id(users.iter().map(|user| row_id(*user, position)).collect());
+            let mut options = self.time_limit();
+            options.projection = Some(doc! { ID: 1 });
+            let found = self.find_documents(&self.collection(NOTICES), filter, options).await?;
+            for row in found {
+                holders.push(read_id(&row)?.0);
+            }
+        }
+        Ok(holders)
     }
 
     /// See [`Inboxes::inboxes`](polynym_directory::stores::Inboxes::inboxes).
@@ -177,139 +223,41 @@ impl Collections {
     pub async fn inbox(
         &self,
         user: LocalityId,
-        before: Option<u64>,
+        before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<InboxPart, Fault> {
-        let inbox = self.collection(INBOX);
-        let projection = if with_content {
-            doc! {}
-        } else {
-            without_content()
-        };
-        let (mut part, before) = (InboxPart::default(), before.unwrap_or(u64::MAX));
-        // The first position of the buckets that were read. A bucket that begins there or later is
-        // a copy that was made since.
-        let mut first = before;
-        loop {
-            let count = (limit - part.entries.len()).div_ceil(OpenBucket::MAX_NOTICES as usize) + 1;
-            let filter = buckets_before(user, first, part.last == 0);
-            let mut options = self.find_options(doc! { ID: -1 }, count);
-            options.projection = Some(projection.clone());
-            let documents = self.find_documents(&inbox, filter, options).await?;
-            for document in &documents {
-                let bucket = Bucket::read(document)?;
-                if part.last == 0 {
-                    part.last = bucket.last();
-                } else if bucket.first >= first {
-                    continue;
-                }
-                bucket.add_to(&mut part.entries, before, limit, with_content)?;
-                first = first.min(bucket.first);
-            }
-            if documents.len() < count || part.entries.len() >= limit {
-                return Ok(part);
-            }
-        }
+    ) -> Result<Vec<InboxEntry>, Fault> {
+        let mut options = self.find_options(doc! { ID: -1 }, limit);
+        options.projection = (!with_content).then(without_content);
+        let rows = doc! { ID: rows_of(user, before) };
+        let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
+        found.iter().map(|row| read_entry(row, with_content)).collect()
     }
 
-    /// See [`Inboxes::change_inbox`](polynym_directory::stores::Inboxes::change_inbox). Repeats
-    /// the update while buckets that were closed concurrently still have such notices.
+    /// See [`Inboxes::change_inbox`](polynym_directory::stores::Inboxes::change_inbox).
     pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
-        let (update, remaining) = update_of(user, change);
-        let inbox = self.collection(INBOX);
-        let attempt = async || {
-            self.update_unordered(INBOX, vec![update.clone()]).await?;
-            let find = inbox.find_one(remaining.clone()).sort(doc! { ID: -1 });
-            let with_id = find.projection(doc! { ID: 1 }).read_concern(ReadConcern::majority());
-            let missed = with_id.max_time(self.timeout).await?;
-            if missed.is_none() { Ok(()) } else { Err(Fault::CommitUnanswered) }
-        };
+        let update = || self.update_unordered(NOTICES, vec![update_of(user, change)]);
         let backoff = Backoff::for_transaction(Instant::now() + self.timeout);
-        backoff.retry(attempt, Fault::is_retryable).await
+        backoff.retry(update, Fault::is_retryable).await.map(drop)
     }
 }
 
 impl Transaction<'_> {
-    /// Adds a notice to the inbox of a user, unless the inbox has it. Returns false if the user was
-    /// removed.
+    /// Adds a notice to the inbox of a user, unless the inbox has it.
     pub async fn notify(
         &mut self,
         user: LocalityId,
         notice: &Notice,
         limits: InboxLimits,
-    ) -> Result<bool, Fault> {
-        let inbox = self.collections.collection(INBOX);
-        let document = self.find_one(&inbox, doc! { ID: open(user) }).await?;
-        let found = document.as_deref().map(OpenBucket::read).transpose()?;
-        let Some(found) = found else {
-            let document = raw(&OpenBucket::first(user, notice, limits))?;
-            self.execute(WriteCommand::insert(INBOX, [document])).await?;
-            return Ok(true);
-        };
-        if found.is_gone {
-            return self.reopen(user, notice, limits).await;
-        }
-        if found.has(notice.id) {
-            return Ok(true);
-        }
-        if found.has_room() {
-            let change = doc! { ID: open(user), FIRST: found.first as i64 };
-            let update = WriteCommand::update(INBOX, &change, &addition(notice, limits))?;
-            expect_matched(self.execute(update).await?, 1)?;
-            return Ok(true);
-        }
-
-        let closed = found.closed(user);
-        let by_id = doc! { ID: closed.get(ID) };
-        // The bucket may exist already if an older backup was restored.
-        self.execute(WriteCommand::upsert(INBOX, &by_id, raw(&closed)?)?).await?;
-        let (first, next) = (found.first, found.next(user, notice, limits));
-        let is_first = doc! { ID: open(user), FIRST: first as i64 };
-        let replace = WriteCommand::replace(INBOX, &is_first, raw(&next)?)?;
-        expect_matched(self.execute(replace).await?, 1)?;
-        self.remove_older(user, found.next_position(), limits).await?;
-        Ok(true)
-    }
-
-    /// Reopens the inbox of a user who was removed and imported again.
-    async fn reopen(
-        &mut self,
-        user: LocalityId,
-        notice: &Notice,
-        limits: InboxLimits,
-    ) -> Result<bool, Fault> {
-        let by_id = doc! { ID: id_value(user) };
-        if self.find_one(&self.collections.users, by_id).await?.is_none() {
-            return Ok(false);
-        }
-        let first = raw(&OpenBucket::first(user, notice, limits))?;
-        let replace = WriteCommand::replace(INBOX, &doc! { ID: open(user) }, first)?;
-        expect_matched(self.execute(replace).await?, 1)?;
-        Ok(true)
-    }
-
-    /// Removes the buckets without any of the latest notices.
-    async fn remove_older(
-        &mut self,
-        user: LocalityId,
-        last: u64,
-        limits: InboxLimits,
     ) -> Result<(), Fault> {
-        let Some(oldest) = last.checked_sub(limits.count + OpenBucket::MAX_NOTICES) else {
-            return Ok(());
-        };
-        let range = doc! { "$gte": bucket_id(user, 0), "$lte": bucket_id(user, oldest) };
-        self.execute(WriteCommand::delete(INBOX, &doc! { ID: range })?).await?;
-        Ok(())
+        let id = doc! { ID: row_id(user, position(notice.id, notice.send_time)) };
+        let row = new_row(user, notice, limits)?;
+        self.execute(WriteCommand::upsert(NOTICES, &id, row)?).await.map(drop)
     }
 
-    /// Removes the inbox of a user. For a day it refuses notices, which may still be in flight.
-    pub async fn delete_inbox(&mut self, user: LocalityId, now: Timestamp) -> Result<(), Fault> {
-        let closed = doc! { ID: { "$gte": bucket_id(user, 0), "$lt": open(user) } };
-        self.execute(WriteCommand::delete(INBOX, &closed)?).await?;
-        let refusal = raw(&refusal(user, now))?;
-        self.execute(WriteCommand::upsert(INBOX, &doc! { ID: open(user) }, refusal)?).await?;
-        Ok(())
+    /// Removes the inbox of a user.
+    pub async fn delete_inbox(&mut self, user: LocalityId) -> Result<(), Fault> {
+        let rows = doc! { ID: rows_of(user, None) };
+        self.execute(WriteCommand::delete(NOTICES, &rows)?).await.map(drop)
     }
 }

@@ -1,5 +1,6 @@
 //! Inboxes.
 
-pub mod bucket;
 pub mod inboxes;
+pub mod moves;
+pub mod row;
 pub mod store;

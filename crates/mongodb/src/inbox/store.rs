@@ -7,12 +7,12 @@ use locality_uuid::LocalityId;
 
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
-use crate::inbox::inboxes::MAX_CONCURRENT;
+use crate::inbox::row::position;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
-use polynym_directory::stores::{Delivery, InboxChange, InboxPart, Inboxes};
+use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, Inboxes};
 use polynym_directory::timestamp::Timestamp;
 
 #[async_trait]
@@ -33,7 +33,7 @@ impl Inboxes for Mongo {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         self.check_inboxes()?;
-        let permit = self.shares.writes.take(MAX_CONCURRENT as u32, self.deadline()).await?;
+        let permit = self.shares.writes.take(1, self.deadline()).await?;
         let deliver = |own: Arc<Collections>| async move { own.deliver(&delivery).await };
         self.run_holding(permit, deliver).await.map_err(unknown)
     }
@@ -41,12 +41,12 @@ impl Inboxes for Mongo {
     async fn holders(
         &self,
         notice: LocalityId,
+        send_time: Timestamp,
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
         self.check_inboxes()?;
-        let users = users.to_vec();
-        let permit = self.shares.reads.take(MAX_CONCURRENT as u32, self.deadline()).await?;
-        self.run_holding(permit, |own| async move { own.holders(notice, users).await }).await
+        let (position, users) = (position(notice, send_time), users.to_vec());
+        self.read(|own| async move { own.holders(position, users).await }).await
     }
 
     async fn inboxes(
@@ -62,10 +62,10 @@ impl Inboxes for Mongo {
     async fn inbox(
         &self,
         user: LocalityId,
-        before: Option<u64>,
+        before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<InboxPart, Error> {
+    ) -> Result<Vec<InboxEntry>, Error> {
         self.check_inboxes()?;
         self.read(|own| async move { own.inbox(user, before, limit, with_content).await }).await
     }
@@ -79,7 +79,7 @@ impl Inboxes for Mongo {
 }
 
 impl Mongo {
-    /// Fails if the store has an older schema, without inboxes.
+    /// Fails if the store has an older schema, with other inboxes or none.
     fn check_inboxes(&self) -> Result<(), Error> {
         let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
         if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }

@@ -8,6 +8,7 @@ use crate::database::collections::Collections;
 use crate::database::commit::{commit, commit_reads};
 use crate::database::freshness::{Freshness, Key};
 use crate::database::transaction::Transaction;
+use crate::inbox::inboxes::InboxWork;
 use crate::mutation::commit_gate::CommitGate;
 use crate::mutation::recovery::Unconfirmed;
 use crate::mutation::visibility::Written;
@@ -170,18 +171,24 @@ impl Collections {
         write_set: Box<WriteSet>,
         gate: &CommitGate,
     ) -> Result<Outcome, AttemptError> {
-        let subject = write_set.subject;
+        let (subject, inboxes) = (write_set.subject, InboxWork::of(&write_set, mutation));
         let pending = self.pending_write(write_set.writes.iter());
         let written = self.written(write_set.writes.iter(), mutation);
         let revision = subject.map(|id| transaction.written_revision(id));
         let fault = match commit(transaction, gate.deadline()).await {
             Ok(commit) if commit.was_resent => {
                 match self.wait_until_visible(&commit.times, &written).await {
-                    Ok(()) => return Ok(write_set.into_outcome()),
+                    Ok(()) => {
+                        self.settle_inboxes(inboxes).await;
+                        return Ok(write_set.into_outcome());
+                    }
                     Err(fault) => fault,
                 }
             }
-            Ok(_) => return Ok(write_set.into_outcome()),
+            Ok(_) => {
+                self.settle_inboxes(inboxes).await;
+                return Ok(write_set.into_outcome());
+            }
             Err(fault) if fault.is_unknown_commit() => fault,
             Err(fault) => {
                 gate.reopen();
@@ -189,7 +196,8 @@ impl Collections {
             }
         };
         let outcome = write_set.into_outcome();
-        let unconfirmed = Unconfirmed { subject, revision, outcome, fault, written, pending };
+        let unconfirmed =
+            Unconfirmed { subject, revision, outcome, fault, written, inboxes, pending };
         Err(AttemptError::Unknown(Box::new(unconfirmed)))
     }
 

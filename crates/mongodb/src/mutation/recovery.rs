@@ -7,6 +7,7 @@ use mongodb::bson::{Bson, RawDocumentBuf, doc};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
+use crate::inbox::inboxes::InboxWork;
 use crate::mutation::visibility::Written;
 use crate::schema::bson::id_value;
 use crate::schema::fields::ID;
@@ -32,6 +33,8 @@ pub struct Unconfirmed {
     pub fault: Fault,
     /// What the mutation writes.
     pub written: Written,
+    /// What remains to do with inboxes if it has happened.
+    pub inboxes: InboxWork,
     /// Removes the written users and keys from the cache when it is dropped: after the recovery.
     pub pending: Option<PendingWrite>,
 }
@@ -58,9 +61,12 @@ impl Collections {
             return Ok(repeated_step(mutation, unconfirmed.outcome));
         }
         let found = self.find_outcome(mutation, &unconfirmed).await;
-        let Unconfirmed { fault, pending, .. } = unconfirmed;
+        let Unconfirmed { fault, pending, inboxes, .. } = unconfirmed;
         // The commit may have been in flight until now.
         drop(pending);
+        if matches!(found, Ok(Some(_))) {
+            self.settle_inboxes(inboxes).await;
+        }
         found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }
 

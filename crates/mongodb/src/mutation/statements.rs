@@ -23,7 +23,6 @@ use polynym_directory::model::record::Record;
 use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
 use polynym_directory::stores::InboxLimits;
-use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::searched::IndexedAttributes;
 
 impl Transaction<'_> {
@@ -99,8 +98,8 @@ impl Transaction<'_> {
                     let tail = self.add_event(mutation, record.id(), before, event).await?;
                     self.put_user(record, tokens, &tail).await?;
                 }
-                Write::RemoveUser(id) => self.delete_user(*id, mutation.time).await?,
-                Write::Notify(user, notice) if self.has_inboxes => {
+                Write::RemoveUser(id) => self.delete_user(*id).await?,
+                Write::Notify(user, notice) if self.writes_rows => {
                     let limits = InboxLimits::of(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
@@ -195,7 +194,7 @@ impl Transaction<'_> {
         self.update_user(doc! { ID: id_value(id) }, change).await
     }
 
-    async fn delete_user(&mut self, id: LocalityId, now: Timestamp) -> Result<(), Fault> {
+    async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
         self.needs_epoch = true;
         // MongoDB does not validate deletions: an update checks the epoch before.
         self.confirm_by_user(id).await?;
@@ -211,7 +210,10 @@ impl Transaction<'_> {
         if self.has_journal {
             self.forget_ownerships(id).await?;
         }
-        if self.has_inboxes { self.delete_inbox(id, now).await } else { Ok(()) }
+        if self.may_have_buckets {
+            self.delete_buckets(id).await?;
+        }
+        if self.writes_rows { self.delete_inbox(id).await } else { Ok(()) }
     }
 
     /// Ensures that the writes succeed only in the current epoch: a user that was read gets it. Its

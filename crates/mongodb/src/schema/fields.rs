@@ -23,8 +23,9 @@ pub const JOURNAL: &str = "journal";
 pub const ENDED: &str = "ended";
 /// Counters of calls. Stores of older programs have no such collection.
 pub const USAGE: &str = "usage";
-/// Parts of users' inboxes. Stores of older programs have no such collection.
-pub const INBOX: &str = "inbox";
+/// Notices in users' inboxes: [`EXPIRES_AT`] and those of the inbox. Stores of older programs have
+/// no such collection.
+pub const NOTICES: &str = "notices";
 /// Bulk changes, by tenant and id: [`TENANT`], [`REVISION`], [`EXPIRES_AT`], [`RUNNING`],
 /// [`WIRE`]; and for each tenant a document with [`TENANT`] and [`REVISION`]. Stores of older
 /// programs have no such collection.

@@ -15,7 +15,8 @@ use tokio::time::Instant;
 
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::{
-    BEGUN, COMPACT, DERIVED, INBOXED, JOURNALED, OLDEST, SEARCHABLE, Supported, TOKENS, VERSION,
+    BEGUN, BUCKETED, COMPACT, DERIVED, INBOXED, JOURNALED, OLDEST, ROWED, SEARCHABLE, Supported,
+    TOKENS, VERSION,
 };
 use crate::schema::bson::number;
 use crate::schema::fields::{
@@ -114,9 +115,19 @@ impl Versions {
         self.schema >= JOURNALED
     }
 
-    /// Whether users have inboxes.
+    /// Whether inboxes can be used: they are complete.
     pub const fn has_inboxes(self) -> bool {
         self.schema >= INBOXED
+    }
+
+    /// Whether notices are written as rows.
+    pub const fn writes_rows(self) -> bool {
+        self.schema >= ROWED
+    }
+
+    /// Whether there may be inboxes in buckets.
+    pub const fn may_have_buckets(self) -> bool {
+        self.schema >= BUCKETED && self.schema < INBOXED
     }
 
     /// Whether events have tokens instead of the names of attributes.

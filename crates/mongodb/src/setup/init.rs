@@ -15,14 +15,16 @@ use crate::client::error::{Fault, OpenError};
 use crate::client::supported::Supported;
 use crate::presence::servers::{Presence, ServerDocument};
 use crate::schema::fields::{
-    BULK, ENDED, IDENTITIES, INBOX, JOURNAL, META, NAMES, SERVERS, TENANTS, USERS,
+    BULK, ENDED, IDENTITIES, JOURNAL, META, NAMES, NOTICES, SERVERS, TENANTS, USERS,
 };
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, retry_for, retry_step};
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
 use crate::setup::presplit;
 use crate::setup::presplit::{Range, Step};
-use crate::setup::validators::{by_order, level, shard_key, validator};
+use crate::setup::validators::{
+    CLUSTERED_INDEX, by_order, is_clustered, level, shard_key, validator,
+};
 
 /// The milliseconds for which an attempt to change a validator waits for transactions. All other
 /// operations wait for the attempt.
@@ -193,6 +195,9 @@ impl Init<'_> {
     async fn create(&self, name: &str, epoch: i32) -> Result<bool, DriverError> {
         let mut command = doc! { "create": name };
         command.extend(validation_options(name, epoch));
+        if is_clustered(name) {
+            command.insert(CLUSTERED_INDEX, doc! { "key": by_order(), "unique": true });
+        }
         match self.database.run_command(command).await {
             Ok(_) => Ok(true),
             Err(error) => match &*error.kind {
@@ -226,8 +231,12 @@ impl Init<'_> {
                 IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
                 // These have few documents.
                 TENANTS | NAMES | SERVERS | BULK => {}
-                JOURNAL | INBOX => {
+                JOURNAL => {
                     let ranges = presplit::of_buckets(shards.len());
+                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
+                }
+                NOTICES => {
+                    let ranges = presplit::of_rows(shards.len());
                     self.spread_ranges(cluster, name, &ranges, &shards).await?;
                 }
                 _ => {

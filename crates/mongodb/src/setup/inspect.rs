@@ -6,11 +6,12 @@ use mongodb::error::Error as DriverError;
 
 use crate::client::error::OpenError;
 use crate::schema::bson::number;
-use crate::schema::fields::{BULK, ENDED, EPOCH, ID, INBOX, JOURNAL, META, USAGE};
+use crate::schema::fields::{BULK, ENDED, EPOCH, ID, JOURNAL, META, NOTICES, USAGE};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::Cluster;
 use crate::setup::validators::{
-    COLLECTIONS, by_order, indexes, is_optional, is_shard_key, level, shard_key, validator,
+    CLUSTERED_INDEX, COLLECTIONS, by_order, indexes, is_clustered, is_optional, is_shard_key,
+    level, shard_key, validator,
 };
 
 /// The state of one collection of a store.
@@ -99,7 +100,7 @@ pub async fn check_complete(database: &Database, versions: Versions) -> Result<(
     let is_used = |name: &str| match name {
         USAGE | BULK => false,
         JOURNAL | ENDED => versions.has_journal(),
-        INBOX => versions.has_inboxes(),
+        NOTICES => versions.writes_rows(),
         _ => true,
     };
     let used = found.iter().filter(|found| is_used(found.name));
@@ -123,15 +124,21 @@ impl CollectionState {
                 "{name} holds documents, and nothing in {META} says that this program made it"
             ));
         }
+        if self.exists() && is_clustered(name) && !self.has_option(CLUSTERED_INDEX) {
+            return Some(format!("{name} is not clustered by {ID}"));
+        }
         let key = self.key.as_ref().filter(|key| !is_shard_key(name, key))?;
         Some(format!("{name} is sharded on {key} in place of {}", shard_key(name)))
     }
 
     /// Whether it is not a view, not capped, and compares keys byte by byte.
     fn is_plain(&self) -> bool {
-        let has = |name| self.options().is_some_and(|options| options.contains_key(name));
         let kind = self.listed.as_ref().and_then(|listed| listed.get_str("type").ok());
-        kind == Some("collection") && !has("capped") && !has("collation")
+        kind == Some("collection") && !self.has_option("capped") && !self.has_option("collation")
+    }
+
+    fn has_option(&self, name: &str) -> bool {
+        self.options().is_some_and(|options| options.contains_key(name))
     }
 
     fn options(&self) -> Option<&Document> {

@@ -10,7 +10,7 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
-use mongodb::options::{FindOptions, ReadConcern};
+use mongodb::options::FindOptions;
 use mongodb::{Collection, Database};
 use tokio::time::Instant;
 
@@ -19,7 +19,7 @@ use crate::client::connect::{connect, disconnect, is_routed, or_disconnect};
 use crate::client::error::{Fault, OpenError};
 use crate::client::options::Options;
 use crate::client::supported::Supported;
-use crate::database::collections::{Collections, LONG_READ};
+use crate::database::collections::Collections;
 use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::ordered::OrderedFinds;
@@ -41,8 +41,8 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
-    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, Past, Presence,
-    UserClaims, UserRow, link_repair, plan_repair,
+    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past,
+    Presence, UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// The documents of a batch.
@@ -94,13 +94,13 @@ impl IntegritySession {
     }
 
     /// Begins finds that see all that was seen so far.
-    async fn in_order(&self) -> Result<OrderedFinds, Fault> {
+    pub(super) async fn in_order(&self) -> Result<OrderedFinds, Fault> {
         let times = self.times.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.collections.in_order_after(&times).await
     }
 
     /// Records what finds have seen.
-    fn learn(&self, finds: &OrderedFinds) {
+    pub(super) fn learn(&self, finds: &OrderedFinds) {
         self.times.lock().unwrap_or_else(PoisonError::into_inner).learn(&finds.session);
     }
 
@@ -118,30 +118,6 @@ impl IntegritySession {
         }
         self.learn(&finds);
         Ok(found)
-    }
-
-    /// All documents of a collection, ascending by id.
-    pub(super) fn walk<T: Send + 'static>(
-        &self,
-        collection: &Collection<RawDocumentBuf>,
-        row: fn(&RawDocument) -> T,
-    ) -> BoxStream<'_, Result<T, Error>> {
-        let collection = collection.clone();
-        let rows = async move {
-            let mut finds = self.in_order().await?;
-            let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
-            let find = find.read_concern(ReadConcern::majority()).max_time(LONG_READ);
-            let cursor = find.session(&mut finds.session).await.map_err(failure)?;
-            let rows =
-                stream::try_unfold((finds, cursor), move |(mut finds, mut cursor)| async move {
-                    let next =
-                        cursor.next(&mut finds.session).await.transpose().map_err(failure)?;
-                    self.learn(&finds);
-                    Ok::<_, Error>(next.map(|document| (row(&document), (finds, cursor))))
-                });
-            Ok::<_, Error>(rows)
-        };
-        stream::once(rows).try_flatten().boxed()
     }
 
     /// Repairs a candidate, if it needs repair, unless users change concurrently.
@@ -349,6 +325,14 @@ impl CheckableStore for IntegritySession {
         ended.map(|row| Ok(row??)).boxed()
     }
 
+    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+        self.all_notice_faults()
+    }
+
+    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error> {
+        Ok(self.repair_each_notice(faults).await?)
+    }
+
     fn bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
         self.all_bulk_faults()
     }
@@ -364,7 +348,7 @@ impl CheckableStore for IntegritySession {
     }
 }
 
-fn failure(error: mongodb::error::Error) -> Error {
+pub(super) fn failure(error: mongodb::error::Error) -> Error {
     Fault::from(error).into()
 }
 

@@ -4,6 +4,7 @@
 use locality_uuid::{LocalityId, split_points};
 use mongodb::bson::Bson;
 
+use crate::inbox::row::row_id;
 use crate::schema::bson::id_value;
 use crate::schema::tail::bucket_id;
 
@@ -27,6 +28,11 @@ pub fn of_ids(shards: usize) -> Vec<Range> {
 /// The ranges of buckets, which are on the shards of their users.
 pub fn of_buckets(shards: usize) -> Vec<Range> {
     ranges(shards, |id| bucket_id(id, 0))
+}
+
+/// The ranges of rows of inboxes, which are on the shards of their users.
+pub fn of_rows(shards: usize) -> Vec<Range> {
+    ranges(shards, |id| row_id(id, 0))
 }
 
 fn ranges(shards: usize, key: impl Fn(LocalityId) -> Bson) -> Vec<Range> {

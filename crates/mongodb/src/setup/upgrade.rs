@@ -15,9 +15,10 @@ use crate::client::concern::majority;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::OpenError;
 use crate::client::options::Options;
-use crate::client::supported::{COMPACT, JOURNALED, Supported, TOKENS};
+use crate::client::supported::{COMPACT, JOURNALED, ROWED, Supported, TOKENS};
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
+use crate::inbox::moves::INBOX;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, VersionGuard, Versions};
 use crate::setup::init::complete;
@@ -71,7 +72,7 @@ impl Upgrade<'_> {
         // First complete the store in its old versions: servers that support the new ones rely on
         // it.
         let mut versions = self.complete().await?;
-        for schema in [TOKENS, JOURNALED, COMPACT, newest].map(|schema| schema.min(newest)) {
+        for schema in [TOKENS, JOURNALED, COMPACT, ROWED, newest].map(|schema| schema.min(newest)) {
             if versions.schema >= schema {
                 continue;
             }
@@ -83,6 +84,9 @@ impl Upgrade<'_> {
             }
             if versions.writes_derived() && !versions.has_derived() {
                 self.derive_elements(versions).await?;
+            }
+            if versions.writes_rows() && !versions.has_inboxes() {
+                self.move_inboxes(versions).await?;
             }
             self.set_versions(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
@@ -131,6 +135,22 @@ impl Upgrade<'_> {
             (users, after) = (users + count, last);
             (self.progress)(&format!("{users} users have words and domains that can be searched"));
         }
+    }
+
+    /// Makes a row of each notice in the buckets of an older schema.
+    async fn move_inboxes(&self, versions: Versions) -> Result<(), OpenError> {
+        // Until then, servers that have not read the new versions write to buckets.
+        sleep(ANNOUNCEMENT_TIME).await;
+        let version_guard = VersionGuard::new(self.supported, versions);
+        let collections =
+            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
+        let mut moved = 0;
+        while let Some(more) = collections.move_buckets().await.map_err(failed)? {
+            moved += more;
+            (self.progress)(&format!("{moved} notices were moved"));
+        }
+        self.database.collection::<RawDocumentBuf>(INBOX).drop().await?;
+        Ok(())
     }
 
     /// Begins the histories of all tenants. Servers write them in this epoch.

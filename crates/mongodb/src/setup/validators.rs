@@ -2,11 +2,11 @@
 
 use mongodb::bson::{Document, doc};
 
-use crate::inbox::bucket::{COUNT, FIRST as FIRST_POSITION, NOTICES, SIZE};
+use crate::inbox::row::{CONTENT, NOTICE, SENT};
 use crate::schema::attributes::{ATTRIBUTES, ATTRIBUTES_INDEX, KEY, VALUE};
 use crate::schema::fields::{
     BULK, CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD,
-    HOLD, ID, IDENTITIES, INBOX, JOURNAL, METRIC, NAMES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
+    HOLD, ID, IDENTITIES, JOURNAL, METRIC, NAMES, NOTICES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
     REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, RUNNING, SERVERS, SESSIONS, TENANT, TENANTS,
     TIME, USAGE, USER, USERS, WIRE,
 };
@@ -15,7 +15,7 @@ use polynym_directory::mutation::IdempotencyKey;
 
 /// The collections of a store, in the order of their creation.
 pub const COLLECTIONS: [&str; 11] =
-    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, INBOX, BULK, SERVERS];
+    [USERS, IDENTITIES, REQUESTS, TENANTS, NAMES, JOURNAL, ENDED, USAGE, NOTICES, BULK, SERVERS];
 
 /// The shard key of a collection. Ids of users and requests are evenly distributed, and sharded in
 /// their order. Identity keys of one tenant and kind have a common prefix, so they are sharded by
@@ -39,9 +39,18 @@ pub fn by_order() -> Document {
     doc! { ID: 1 }
 }
 
+/// The option of a collection that MongoDB keeps in the order of its ids.
+pub const CLUSTERED_INDEX: &str = "clusteredIndex";
+
+/// Whether MongoDB keeps a collection in the order of its ids, without an index of them, so that a
+/// range of ids is read at once.
+pub fn is_clustered(collection: &str) -> bool {
+    collection == NOTICES
+}
+
 /// Whether stores of older programs lack this collection.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | INBOX | BULK)
+    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | NOTICES | BULK)
 }
 
 /// The seconds for which requests and holds are retained after their expiry: clocks may differ.
@@ -108,7 +117,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
         NAMES => name_fields(),
         JOURNAL | ENDED => history_fields(collection),
         USAGE => usage_fields(),
-        INBOX => inbox_fields(),
+        NOTICES => notice_fields(),
         BULK => bulk_fields(),
         SERVERS => server_fields(),
         _ => (
@@ -173,18 +182,16 @@ fn usage_fields() -> (Vec<&'static str>, Document) {
     (vec![ID, TENANT, CALLER, METRIC, RESOLUTION, PERIOD, COUNTS, FLUSHES], types)
 }
 
-/// The fields of [`INBOX`].
-fn inbox_fields() -> (Vec<&'static str>, Document) {
-    let long = doc! { "bsonType": "long" };
+/// The fields of [`NOTICES`].
+fn notice_fields() -> (Vec<&'static str>, Document) {
     let types = doc! {
         ID: { "bsonType": "binData" },
-        FIRST_POSITION: long.clone(),
-        COUNT: long.clone(),
-        SIZE: long,
-        NOTICES: { "bsonType": "array", "items": { "bsonType": "object" } },
+        NOTICE: { "bsonType": "binData" },
+        SENT: { "bsonType": "date" },
+        CONTENT: { "bsonType": "binData" },
         EXPIRES_AT: { "bsonType": "date" },
     };
-    (vec![ID, FIRST_POSITION, COUNT, SIZE, NOTICES, EXPIRES_AT], types)
+    (vec![ID, NOTICE, EXPIRES_AT], types)
 }
 
 /// The fields of [`BULK`].
@@ -229,7 +236,7 @@ pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
             "sparse": true,
             "expireAfterSeconds": GRACE_SECONDS,
         }],
-        JOURNAL | INBOX => vec![expiring()],
+        JOURNAL | NOTICES => vec![expiring()],
         BULK => vec![doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true }],
         USAGE => {
             let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };

@@ -1,8 +1,7 @@
 //! The interface of a store that can be verified.
 
 use async_trait::async_trait;
-use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::BoxStream;
 use locality_uuid::LocalityId;
 
 use super::finding::{BulkFault, ContentFault, IndexFault};
@@ -58,17 +57,12 @@ pub trait CheckableStore: Sync {
     /// All ended ownerships, by their keys.
     fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
 
-    /// The check of the contents that the notices of several users share, for a store that has
-    /// such: an item for each checked record, with the fault if there is one. The store is not in
-    /// use meanwhile.
-    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
-        stream::empty().boxed()
-    }
+    /// The check of notices: an item for each checked record, with the fault if there is one. A
+    /// store in which users share contents is not in use meanwhile.
+    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>>;
 
-    /// Repairs faults of contents. Every fault can be repaired.
-    async fn repair_contents(&self, _faults: &[ContentFault]) -> Result<(), Error> {
-        Ok(())
-    }
+    /// Repairs faults of notices. Every fault can be repaired.
+    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error>;
 
     /// Repairs faults of the index. Every fault can be repaired.
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error>;

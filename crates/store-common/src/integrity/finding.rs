@@ -15,7 +15,7 @@ pub enum IndexFault {
     Stray(Option<LocalityId>, Vec<u8>),
 }
 
-/// A fault of the contents that the notices of several users share.
+/// A fault of a notice, or of the content that it shares with the notices of other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentFault {
     /// A notice has lost its content: the user, the position in the inbox, and the notice.
@@ -26,6 +26,8 @@ pub enum ContentFault {
     Stray(LocalityId, LocalityId),
     /// No user has this notice, but its content is there.
     Unused(LocalityId),
+    /// The notice of a user who does not exist.
+    Ownerless(LocalityId, LocalityId),
 }
 
 /// A fault of a bulk change.
@@ -95,6 +97,8 @@ pub enum Inconsistency {
     UnlistedNotice,
     /// The content of a notice lists a user who does not have it, or nobody.
     StrayContent,
+    /// A notice of a user who does not exist.
+    StrayNotice,
     /// The events of a user's history do not end in the user's state.
     History,
     /// An ended ownership and the history of its user contradict each other.
@@ -165,7 +169,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -180,6 +184,7 @@ impl Inconsistency {
         Self::LostContent,
         Self::UnlistedNotice,
         Self::StrayContent,
+        Self::StrayNotice,
         Self::History,
         Self::Ownership,
         Self::Unmerged,
@@ -199,7 +204,8 @@ impl Inconsistency {
             Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
             Self::Ownerless | Self::Unlisted | Self::Unowned => true,
             Self::Unindexed | Self::StrayEntry => true,
-            Self::LostContent | Self::UnlistedNotice | Self::StrayContent => true,
+            Self::LostContent | Self::UnlistedNotice => true,
+            Self::StrayContent | Self::StrayNotice => true,
             Self::Unmerged | Self::DamagedUndo => true,
             Self::UnscheduledBulk | Self::StrayBulkTime | Self::TenantlessBulk => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
@@ -225,6 +231,7 @@ impl Inconsistency {
             Self::LostContent => "lost_content",
             Self::UnlistedNotice => "unlisted_notice",
             Self::StrayContent => "stray_content",
+            Self::StrayNotice => "stray_notice",
             Self::History => "history",
             Self::Ownership => "ownership",
             Self::Unmerged => "unmerged",
@@ -249,7 +256,7 @@ impl Inconsistency {
             Self::Unnamed => "restore a backup that has the name",
             Self::Unindexed => "the missing entries are added",
             Self::StrayEntry => "the entry is deleted",
-            Self::LostContent => "the notice is deleted",
+            Self::LostContent | Self::StrayNotice => "the notice is deleted",
             Self::UnlistedNotice => "the user is listed",
             Self::StrayContent => "the user is no longer listed, or the content is deleted",
             Self::History | Self::Ownership => "the true history is unknown",
@@ -293,6 +300,7 @@ impl fmt::Display for Inconsistency {
             Self::StrayContent => {
                 "the content of a notice lists a user who does not have it, or nobody"
             }
+            Self::StrayNotice => "a notice is in the inbox of a user who does not exist",
             Self::History => "the events of a user's history do not end in the user's state",
             Self::Ownership => {
                 "an ended ownership of an identity and the history of its user differ"
@@ -347,6 +355,9 @@ impl Finding {
             }
             ContentFault::Stray(user, notice) => (Inconsistency::StrayContent, Some(user), notice),
             ContentFault::Unused(notice) => (Inconsistency::StrayContent, None, notice),
+            ContentFault::Ownerless(user, notice) => {
+                (Inconsistency::StrayNotice, Some(user), notice)
+            }
         };
         let document = Some(notice.to_string());
         Self { fault, user, other: None, key: None, document, repair }

@@ -12,9 +12,8 @@ use polynym_directory::{
 use super::{HOLD_TIME, text, time};
 use crate::users::id;
 
-/// Fills inboxes of users of `fill`, and makes a tenant with policies for inboxes.
-pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
-    let inboxes = store;
+/// Makes a tenant with policies for inboxes.
+pub async fn set_inbox_policies(store: &impl Mutations) {
     let update = PolicyUpdate {
         inbox_retention: Some(HOLD_TIME),
         inbox_limit: Some(500),
@@ -24,7 +23,10 @@ pub async fn fill_inboxes(store: &(impl Inboxes + Mutations)) {
     let (tenant, change) = (Tenant::parse("globex").unwrap(), TenantChange::Set(update));
     let set = Mutation::new(tenant, time(500), MutationKind::Tenant(change));
     store.mutate(set).await.unwrap();
+}
 
+/// Fills inboxes of users of `fill`.
+pub async fn fill_inboxes(inboxes: &impl Inboxes) {
     // More than one bucket has.
     let limits = InboxLimits::of(&Policies::default());
     for n in 0..53 {
@@ -53,6 +55,16 @@ pub async fn fill_shared_contents(inboxes: &impl Inboxes) {
     let (shared, users) = (notice.id, vec![id(1), id(2), id(3)]);
     deliver(inboxes, notice, users, InboxLimits::of(&Policies::default())).await;
     inboxes.change_inbox(id(2), InboxChange::Delete(shared)).await.unwrap();
+}
+
+/// All entries of the inboxes that [`fill_inboxes`] fills, without positions.
+pub async fn entries(inboxes: &impl Inboxes) -> Vec<(bool, Option<Notice>)> {
+    let mut entries = Vec::new();
+    for user in [1, 2, 3, 7] {
+        let inbox = inboxes.inbox(id(user), None, 1_000, true).await.unwrap();
+        entries.extend(inbox.into_iter().map(|entry| (entry.read, entry.notice)));
+    }
+    entries
 }
 
 fn notice(n: usize, content: NoticeContent) -> Notice {

@@ -24,7 +24,7 @@ use super::wrong_hints::WrongHints;
 
 /// The collections of a store that are sharded in a cluster.
 const COLLECTIONS: [&str; 9] =
-    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "inbox", "bulk"];
+    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "notices", "bulk"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.
@@ -146,13 +146,13 @@ async fn spread(cluster: &Sharded, name: &str) {
     for collection in ["users", "requests"] {
         cluster.spread(&format!("{name}.{collection}"), &ids).await;
     }
-    // A part of a history, or of an inbox, has the id of its user and a number.
-    let first_part = |id: &locality_uuid::LocalityId| {
-        let bytes = [id.as_bytes().as_slice(), &[0; 8]].concat();
-        Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
-    };
-    let parts: Vec<_> = points.iter().map(first_part).collect();
-    for collection in ["journal", "inbox"] {
+    // A part of a history, or a notice, has the id of its user and a number.
+    for (collection, number) in [("journal", [0; 8].as_slice()), ("notices", &[0; 16])] {
+        let first_part = |id: &locality_uuid::LocalityId| {
+            let bytes = [id.as_bytes().as_slice(), number].concat();
+            Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
+        };
+        let parts: Vec<_> = points.iter().map(first_part).collect();
         cluster.spread(&format!("{name}.{collection}"), &parts).await;
     }
 }

@@ -20,7 +20,7 @@ use crate::tokens::sealed::{SealedToken, TokenPayload, foreign_page_token};
 /// Entries in one read.
 pub(crate) const READ_BATCH: usize = 100;
 /// Entries without content in one read.
-const VISIT_BATCH: usize = 500;
+pub(crate) const VISIT_BATCH: usize = 500;
 /// Reads of one inbox for a page, which ends early after them.
 const MAX_READS: usize = 20;
 /// The notices in one request to mark them.
@@ -84,10 +84,9 @@ impl Directory {
         after: Option<InboxCursor>,
     ) -> Result<(Vec<InboxEntry>, Option<InboxCursor>), Error> {
         let (limits, now) = (self.inbox_limits(context).await?, context.now.earliest());
-        let before =
-            after.map(|cursor| cursor.position.ok_or_else(foreign_page_token)).transpose()?;
+        let after = after.map(|cursor| cursor.place()).transpose()?;
         let buffer = VecDeque::new();
-        let mut reader = InboxReader { user, before, buffer, reads: 0, has_ended: false };
+        let mut reader = InboxReader { user, after, buffer, reads: 0, has_ended: false };
         let (mut entries, mut bytes) = (Vec::new(), 0);
         while entries.len() < size && bytes < ANSWER_BYTES / 2 {
             reader.fill(&*self.backend.inboxes, limits, request, size, now).await?;
@@ -96,8 +95,7 @@ impl Directory {
             entries.push(entry);
         }
         let is_last = reader.has_ended && reader.buffer.is_empty();
-        let position = reader.before.filter(|_| !is_last);
-        Ok((entries, position.map(|_| InboxCursor { position, ..InboxCursor::default() })))
+        Ok((entries, reader.after.filter(|_| !is_last).map(InboxCursor::after)))
     }
 
     /// The number of a user's unread notices.
@@ -229,11 +227,11 @@ impl Directory {
         loop {
             let count = left.min(VISIT_BATCH);
             let part = self.backend.inboxes.inbox(user, before, count, false).await?;
-            before = part.entries.last().map(|entry| entry.position);
-            let read = part.entries.len();
-            part.visible(limits, now).for_each(&mut visit);
-            left -= read;
-            if read < count || left == 0 {
+            before = part.last().map(|entry| entry.position);
+            left -= part.len();
+            let is_last = part.len() < count || left == 0;
+            part.into_iter().filter(|entry| limits.shows(entry, now)).for_each(&mut visit);
+            if is_last {
                 return Ok(());
             }
             tokio::task::yield_now().await;
@@ -257,12 +255,21 @@ impl Directory {
     }
 }
 
+/// A place in an inbox: behind an entry.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The position of the entry.
+    position: u128,
+    /// The number of entries up to it: an inbox shows a limited number of the latest.
+    rank: u64,
+}
+
 /// Reads one inbox for a page.
 struct InboxReader {
     user: LocalityId,
-    /// The position before which to read on; none at the beginning.
-    before: Option<u64>,
-    buffer: VecDeque<InboxEntry>,
+    /// Where to read on; none at the beginning.
+    after: Option<Place>,
+    buffer: VecDeque<(Place, InboxEntry)>,
     reads: usize,
     has_ended: bool,
 }
@@ -277,24 +284,30 @@ impl InboxReader {
         size: usize,
         now: Timestamp,
     ) -> Result<(), Error> {
-        let count = size.clamp(READ_BATCH / 2, READ_BATCH);
         while self.buffer.is_empty() && !self.has_ended && self.reads < MAX_READS {
             self.reads += 1;
-            let part = inboxes.inbox(self.user, self.before, count, true).await?;
-            self.has_ended = part.entries.len() < count;
-            let last = part.entries.last().map(|entry| entry.position);
-            let wanted = |entry: &InboxEntry| !(request.unread_only && entry.read);
-            self.buffer.extend(part.visible(limits, now).filter(wanted));
-            if self.buffer.is_empty() {
-                self.before = last.or(self.before);
+            let mut rank = self.after.map_or(0, |place| place.rank);
+            let left = usize::try_from(limits.count.saturating_sub(rank)).unwrap_or(usize::MAX);
+            let count = size.clamp(READ_BATCH / 2, READ_BATCH).min(left);
+            let before = self.after.map(|place| place.position);
+            let part = inboxes.inbox(self.user, before, count, true).await?;
+            self.has_ended = part.len() < count || count == left;
+            for entry in part {
+                rank += 1;
+                let place = Place { position: entry.position, rank };
+                if limits.shows(&entry, now) && !(request.unread_only && entry.read) {
+                    self.buffer.push_back((place, entry));
+                } else if self.buffer.is_empty() {
+                    self.after = Some(place);
+                }
             }
         }
         Ok(())
     }
 
     fn next(&mut self) -> Option<InboxEntry> {
-        let entry = self.buffer.pop_front()?;
-        self.before = Some(entry.position);
+        let (place, entry) = self.buffer.pop_front()?;
+        self.after = Some(place);
         Some(entry)
     }
 }
@@ -329,12 +342,14 @@ fn query_hash(
 /// previous page of several inboxes.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct InboxCursor {
-    #[prost(uint64, optional, tag = "3")]
-    position: Option<u64>,
     #[prost(int64, tag = "4")]
     send_time: i64,
     #[prost(bytes = "vec", tag = "5")]
     notice: Vec<u8>,
+    #[prost(bytes = "vec", tag = "6")]
+    position: Vec<u8>,
+    #[prost(uint64, tag = "7")]
+    rank: u64,
 }
 
 impl TokenPayload for InboxCursor {
@@ -344,8 +359,19 @@ impl TokenPayload for InboxCursor {
 }
 
 impl InboxCursor {
+    fn after(Place { position, rank }: Place) -> Self {
+        Self { position: position.to_be_bytes().to_vec(), rank, ..Self::default() }
+    }
+
+    /// The place behind the last entry of a page of one inbox.
+    fn place(&self) -> Result<Place, Error> {
+        let position = <[u8; 16]>::try_from(&*self.position).map_err(|_| foreign_page_token())?;
+        Ok(Place { position: u128::from_be_bytes(position), rank: self.rank })
+    }
+
     pub(crate) fn after_notice(send_time: Timestamp, id: LocalityId) -> Self {
-        Self { position: None, send_time: send_time.as_millis(), notice: id.as_bytes().to_vec() }
+        let (send_time, notice) = (send_time.as_millis(), id.as_bytes().to_vec());
+        Self { send_time, notice, ..Self::default() }
     }
 
     /// When the last notice was sent, and its id.

@@ -13,6 +13,9 @@ use crate::service::inbox::list::{InboxCursor, NoticesRequest, READ_BATCH};
 use crate::stores::InboxEntry;
 use crate::timestamp::Timestamp;
 
+/// Further entries that are read with those of a page, which other entries may separate.
+const READ_MARGIN: usize = 10;
+
 /// The position of a notice in one of the inboxes.
 #[derive(Clone, Copy, Debug)]
 struct ListedNotice {
@@ -20,7 +23,7 @@ struct ListedNotice {
     id_time: Timestamp,
     notice: LocalityId,
     user: LocalityId,
-    position: u64,
+    position: u128,
 }
 
 impl ListedNotice {
@@ -45,7 +48,7 @@ impl Directory {
         };
         let listed = self.list_first(context, users, size + 1, is_wanted).await?;
         let page = &listed[..listed.len().min(size)];
-        let mut positions: BTreeMap<LocalityId, BTreeSet<u64>> = BTreeMap::new();
+        let mut positions: BTreeMap<LocalityId, BTreeSet<u128>> = BTreeMap::new();
         for listed in page {
             positions.entry(listed.user).or_default().insert(listed.position);
         }
@@ -93,18 +96,16 @@ impl Directory {
     async fn entries_at(
         &self,
         user: LocalityId,
-        mut positions: BTreeSet<u64>,
+        mut positions: BTreeSet<u128>,
     ) -> Result<Vec<InboxEntry>, Error> {
         let mut entries = Vec::new();
-        while let (Some(first), Some(last)) = (positions.first().copied(), positions.pop_last()) {
-            let span = usize::try_from(last - first + 1).unwrap_or(usize::MAX).min(READ_BATCH);
-            let part = self.backend.inboxes.inbox(user, Some(last + 1), span, true).await?;
-            for entry in part.entries {
-                let is_wanted = entry.position == last || positions.remove(&entry.position);
-                if is_wanted && entry.notice.is_some() {
-                    entries.push(entry);
-                }
-            }
+        while let Some(last) = positions.last().copied() {
+            let count = READ_BATCH.min(READ_MARGIN + positions.len());
+            let part = self.backend.inboxes.inbox(user, Some(last + 1), count, true).await?;
+            let Some(read) = part.last().map(|entry| entry.position) else { break };
+            let wanted = positions.split_off(&read);
+            let is_wanted = |entry: &InboxEntry| wanted.contains(&entry.position);
+            entries.extend(part.into_iter().filter(|e| is_wanted(e) && e.notice.is_some()));
         }
         Ok(entries)
     }

@@ -15,7 +15,7 @@ use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::inbox::list::READ_BATCH;
+use crate::service::inbox::list::VISIT_BATCH;
 use crate::service::lookup::read::{FULL, ResolveOptions, UserRef, parse};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
@@ -92,7 +92,7 @@ impl Directory {
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        let (new_id, now) = (self.ids.next_id(), context.now.time);
+        let (new_id, now) = (self.notice_ids.next_id(), context.now.time);
         let (id, first_time) = match &key {
             Some(key) => {
                 let inboxes = &self.backend.inboxes;
@@ -103,7 +103,7 @@ impl Directory {
         let send_time = first_time.unwrap_or(now);
         let mut users: BTreeSet<_> = results.iter().flatten().copied().collect();
         if first_time.is_some() {
-            for holder in self.holders(context, id, &users).await? {
+            for holder in self.holders(context, (id, send_time), &users).await? {
                 users.remove(&holder);
             }
             users = self.without_full(users, send_time, InboxLimits::of(&policies)).await?;
@@ -157,13 +157,16 @@ impl Directory {
         time: Timestamp,
         limits: InboxLimits,
     ) -> Result<bool, Error> {
-        let inboxes = &*self.backend.inboxes;
-        let last = inboxes.inbox(user, None, 1, false).await?.last;
-        let Some(displaced) = last.checked_sub(limits.count) else { return Ok(false) };
-        let before = displaced.saturating_add(1 + READ_BATCH as u64);
-        let oldest = inboxes.inbox(user, Some(before), READ_BATCH, false).await?.entries;
-        let mut kept = oldest.into_iter().rev().filter(|entry| entry.position > displaced);
-        let oldest = kept.find_map(|entry| entry.notice);
+        let (mut before, mut left, mut oldest) = (None, limits.count as usize, None);
+        while left > 0 {
+            let count = left.min(VISIT_BATCH);
+            let part = self.backend.inboxes.inbox(user, before, count, false).await?;
+            if part.len() < count {
+                return Ok(false);
+            }
+            (before, left) = (part.last().map(|entry| entry.position), left - count);
+            oldest = part.into_iter().rev().find_map(|entry| entry.notice).or(oldest);
+        }
         Ok(oldest.is_some_and(|oldest| oldest.send_time > time))
     }
 
@@ -171,7 +174,7 @@ impl Directory {
     async fn holders(
         &self,
         context: &RequestContext<'_>,
-        notice: LocalityId,
+        (notice, send_time): (LocalityId, Timestamp),
         users: &BTreeSet<LocalityId>,
     ) -> Result<Vec<LocalityId>, Error> {
         let store = &*self.backend.inboxes;
@@ -185,7 +188,7 @@ impl Directory {
             .await?;
         let owners: HashMap<_, _> = found.into_iter().flatten().collect();
         let inboxes: Vec<_> = owners.keys().copied().collect();
-        let holders = store.holders(notice, &inboxes).await?;
+        let holders = store.holders(notice, send_time, &inboxes).await?;
         Ok(holders.iter().filter_map(|inbox| owners.get(inbox).copied()).collect())
     }
 
