@@ -169,7 +169,7 @@ fn text_of(version: i64) -> String {
 }
 
 /// The lines of a store except those of its inboxes.
-fn outside_inboxes(text: &str) -> Vec<Document> {
+pub fn outside_inboxes(text: &str) -> Vec<Document> {
     let mut is_inbox = false;
     let mut lines: Vec<_> = text.lines().map(document).collect();
     lines.retain(|line| {

@@ -13,9 +13,9 @@ use polynym_mongodb::{
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
-use super::golden::{dump, restore};
+use super::golden::{dump, outside_inboxes, restore};
 use super::servers;
-use super::support::golden::{self, compare, untouched};
+use super::support::golden::{self, untouched};
 use crate::support::second_rules::{
     assert_collision, assert_second, assert_third, collide, fill, resolve_collision,
 };
@@ -80,7 +80,8 @@ async fn assert_upgraded(uri: &str) {
 async fn a_store_of_the_second_rules_is_moved_in_every_case() {
     let (new, uri) = new_store("second_rules_new").await;
     fill(&*open(&uri).await).await;
-    compare(STORE, &dump(&new).await);
+    let text = std::fs::read_to_string(golden::file(STORE)).unwrap();
+    assert_eq!(outside_inboxes(&dump(&new).await), outside_inboxes(&text));
 
     let (_, uri) = golden_store("second_rules").await;
     // A server that knows no later rules serves until the move begins.

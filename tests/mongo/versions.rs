@@ -85,9 +85,9 @@ async fn two_versions_work_together_until_the_upgrade() {
     new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
     // The upgrade has rewritten the documents last with the third epoch.
-    assert_eq!(epochs(&database).await, [Some(3), Some(3), Some(4)]);
+    assert_eq!(epochs(&database).await, [Some(3), Some(3), Some(5)]);
     let error = older(&uri).await.err().expect("an older program opened it");
-    assert!(matches!(error, OpenError::Version { found: 10, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found: 12, .. }), "{error}");
 }
 
 /// Makes the heartbeats of servers on a set miss the upgrade.
@@ -183,16 +183,16 @@ async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 10 and rules version 3 now\n")
+            .ends_with("schema version 12 and rules version 3 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    // The first four epochs are about the schema, the next about moved identities, the last about
+    // The first five epochs are about the schema, the next about moved identities, the last about
     // the rules.
-    assert_eq!(found, [Some(5), Some(6)]);
+    assert_eq!(found, [Some(6), Some(7)]);
 }
 
 /// Stops an upgrade after `lines` messages. Returns false if it had finished.
@@ -238,7 +238,7 @@ async fn upgrades_are_interrupted_every(step: usize) {
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
         new.mutate(creation(1)).await.unwrap();
-        assert_eq!(epochs(&database).await.last(), Some(&Some(4)), "after {lines} sentences");
+        assert_eq!(epochs(&database).await.last(), Some(&Some(5)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += step;
     }

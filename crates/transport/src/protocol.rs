@@ -16,10 +16,6 @@ const ACCEPTED: &str = "grpc-accept-encoding";
 /// The characters of an unknown path that an error repeats.
 const MAX_SHOWN_PATH: usize = 100;
 
-/// The steps of the delay that a caller beyond its rate should wait. Headers that repeat are sent
-/// by their number (HPACK, RFC 7541), so that many refusals cost little.
-const DELAY_STEP: Duration = Duration::from_millis(100);
-
 /// The status for a call when too many are in flight.
 pub fn overloaded() -> Status {
     static STATUS: LazyLock<Status> = LazyLock::new(|| {
@@ -49,13 +45,11 @@ pub fn caller_share_exhausted() -> Status {
     STATUS.clone()
 }
 
-/// The status for a call beyond the caller's rate, which recovers after `wait`, in tenths of
-/// a second.
+/// The status for a call beyond the caller's rate, which recovers after `wait`.
 pub fn rate_limited(wait: Duration) -> Status {
     let message = "this caller exceeds its calls per second: slow down, or ask for a higher `rate` \
         in the server's credentials file";
-    let steps = u32::try_from(wait.as_nanos().div_ceil(DELAY_STEP.as_nanos())).unwrap_or(u32::MAX);
-    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, steps * DELAY_STEP)
+    retry_after(Code::ResourceExhausted, "RATE_LIMITED", message, wait)
 }
 
 /// The status for a look-up of a caller that exceeds its rate of misses, whether it would find a

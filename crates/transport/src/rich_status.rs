@@ -12,6 +12,10 @@ const DOMAIN: &str = "polynym";
 /// The default delay before a retry.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// The steps of delays. Headers that repeat are sent by their number (HPACK, RFC 7541), so that many
+/// refusals cost little.
+const DELAY_STEP: Duration = Duration::from_millis(100);
+
 /// The status for a bug of this program.
 pub fn internal() -> Status {
     plain(Code::Internal, "INTERNAL", "internal error")
@@ -32,10 +36,11 @@ pub fn retry(code: Code, reason: &str, message: &str) -> Status {
     retry_after(code, reason, message, RETRY_DELAY)
 }
 
-/// A status with this retry delay.
+/// A status with this retry delay, rounded up to tenths of a second.
 pub fn retry_after(code: Code, reason: &str, message: &str, delay: Duration) -> Status {
     let mut details = info(reason, []);
-    details.set_retry_info(Some(delay));
+    let steps = u32::try_from(delay.as_nanos().div_ceil(DELAY_STEP.as_nanos()));
+    details.set_retry_info(Some(steps.unwrap_or(u32::MAX) * DELAY_STEP));
     Status::with_error_details(code, message, details)
 }
 

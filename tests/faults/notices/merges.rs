@@ -189,19 +189,14 @@ async fn merges_and_purges_during_deliveries_on_a_replica_set() {
     let stage = merges_and_purges(Servers::on_a_set(1, 2).await).await;
     stage.servers.end().await;
     let primary = stage.servers.set.as_ref().unwrap().primary().await;
-    let inbox = primary.database(&stage.servers.database).await.collection::<Document>("inbox");
-    let all: Vec<_> = inbox.find(doc! {}).await.unwrap().try_collect().await.unwrap();
+    let notices = primary.database(&stage.servers.database).await.collection::<Document>("notices");
+    let all: Vec<_> = notices.find(doc! {}).await.unwrap().try_collect().await.unwrap();
     let purged = purged(&stage);
-    let is_purged = |bucket: &&Document| match bucket.get("_id") {
+    let is_purged = |row: &Document| match row.get("_id") {
         Some(Bson::Binary(id)) => purged.iter().any(|user| user.as_bytes()[..] == id.bytes[..16]),
         other => panic!("{other:?}"),
     };
-    let left: Vec<_> = all.iter().filter(is_purged).collect();
-    assert_eq!(left.len(), purged.len(), "{left:?}");
-    for refusal in left {
-        assert!(refusal.get_array("m").unwrap().is_empty(), "{refusal:?}");
-        assert!(refusal.get_bool("g").unwrap() && !refusal.contains_key("l"), "{refusal:?}");
-    }
+    assert!(!all.is_empty() && !all.iter().any(is_purged));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -138,9 +138,17 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
         "usage" => method == "GetUsage" && !is_write,
         "tenants" => is_write || OF_TENANTS.contains(&method),
         "names" => is_write || method == "ListAttributeNames",
+        "notices" => !is_trim(&command),
         _ => !is_expiry && !command.contains_key("profile"),
     };
     is_of_call.then(|| (is_write, collection.to_owned()))
+}
+
+/// Whether a find is for the end of an inbox, for one delivery in many.
+pub fn is_trim(command: &Document) -> bool {
+    let is_of_ids =
+        command.get_document("projection").is_ok_and(|fields| *fields == doc! { "_id": 1 });
+    is_of_ids && command.contains_key("sort")
 }
 
 /// Whether a find is a health probe, whose keys are made up.

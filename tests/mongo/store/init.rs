@@ -331,13 +331,17 @@ async fn foreign_collections_are_refused() {
             .unwrap();
     })
     .await;
+    assert_refused(&uri("init_unclustered"), &["notices is not clustered"], async |database| {
+        database.create_collection("notices").await.unwrap();
+    })
+    .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 11", "versions 2 to 10"],
+        &["schema version 13", "versions 2 to 12"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 11_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 13_i32 })
                 .await
                 .unwrap();
         },
@@ -348,7 +352,7 @@ async fn foreign_collections_are_refused() {
     })
     .await;
     // The server refuses the newer store too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 11, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 13, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

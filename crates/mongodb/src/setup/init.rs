@@ -37,6 +37,9 @@ const GONE_MS: i64 = 30_000;
 
 /// NamespaceExists.
 const NAMESPACE_EXISTS: i32 = 48;
+/// InvalidOptions, and the code for an unknown field: how servers refuse the options of a later
+/// version.
+const UNSUPPORTED: [i32; 2] = [72, 40_415];
 
 /// The options of [`init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -148,7 +151,7 @@ impl Init<'_> {
         &self,
         found: &CollectionState,
         epoch: i32,
-    ) -> Result<(), DriverError> {
+    ) -> Result<(), OpenError> {
         let name = found.name;
         let is_new = !found.exists() && self.create(name, epoch).await?;
         let is_checked = found.is_checked(epoch);
@@ -192,7 +195,7 @@ impl Init<'_> {
     }
 
     /// Creates a collection. Returns whether it did not exist before.
-    async fn create(&self, name: &str, epoch: i32) -> Result<bool, DriverError> {
+    async fn create(&self, name: &str, epoch: i32) -> Result<bool, OpenError> {
         let mut command = doc! { "create": name };
         command.extend(validation_options(name, epoch));
         if is_clustered(name) {
@@ -202,7 +205,14 @@ impl Init<'_> {
             Ok(_) => Ok(true),
             Err(error) => match &*error.kind {
                 ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
-                _ => Err(error),
+                ErrorKind::Command(refused) if UNSUPPORTED.contains(&refused.code) => {
+                    Err(OpenError::Failed(format!(
+                        "{name} cannot be made: it needs MongoDB 6.0 or later, with a feature \
+                         compatibility version of 6.0 or later (db.adminCommand({{ \
+                         setFeatureCompatibilityVersion: \"6.0\" }}))"
+                    )))
+                }
+                _ => Err(error.into()),
             },
         }
     }

@@ -54,7 +54,11 @@ impl Sharded {
     /// Starts a replica set that can become the first shard of a cluster: see [`Sharded::around`].
     pub async fn first_shard(layout: Layout) -> ReplicaSet {
         in_background(async move {
-            ReplicaSet::start_as("shard0", layout, mongod().await, &["--shardsvr"]).await
+            let set = ReplicaSet::start_as("shard0", layout, mongod().await, &["--shardsvr"]).await;
+            // A member of a cluster begins with the features of the version before.
+            let features = doc! { "setFeatureCompatibilityVersion": "6.0" };
+            set.members[0].admin(features).await.unwrap();
+            set
         })
         .await
     }
