@@ -160,7 +160,10 @@ pub async fn restore<'l>(database: &Database, lines: impl Iterator<Item = &'l st
 
 /// Whether a line belongs to an empty store: a collection, or the versions.
 fn is_of_empty(line: &&str) -> bool {
-    let document = document(line);
+    is_frame(&document(line))
+}
+
+fn is_frame(document: &Document) -> bool {
     document.contains_key("collection") || document.get_str("_id").is_ok_and(|id| id == "schema")
 }
 
@@ -295,7 +298,8 @@ async fn every_store_is_upgraded_to_the_newest_version() {
     let (_, uri) = golden_store(NEWEST, "golden_newest").await;
     let notices = entries(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
     let frame = |text: &str| -> Vec<_> {
-        text.lines().filter(is_of_empty).map(|line| without_epoch(document(line))).collect()
+        let lines = outside_inboxes(text).into_iter().filter(is_frame);
+        lines.map(without_epoch).collect()
     };
     for version in VERSIONS {
         let (database, uri) = golden_store(version, "golden_upgraded").await;

@@ -22,7 +22,7 @@ use crate::stores::print_line;
 
 /// The time after which a call is no longer repeated.
 const RETRY_LIMIT: Duration = Duration::from_secs(180);
-/// Bodies of this size fill a bucket before it has 50 notices.
+/// Bodies of this size fill pages before they have 50 notices.
 const LARGE: usize = 12 << 10;
 /// Concurrent reads of users.
 const CONCURRENT_READS: usize = 8;

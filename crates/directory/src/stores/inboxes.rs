@@ -54,6 +54,9 @@ pub struct Delivery {
     pub clock_uncertain: bool,
 }
 
+/// The entries among which [`Inboxes::oldest`] looks for one that is not deleted.
+pub const OLDEST_ENTRIES: u64 = 100;
+
 /// A change of an inbox.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InboxChange {
@@ -128,6 +131,13 @@ pub trait Inboxes: Send + Sync + 'static {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error>;
+
+    /// The oldest notice, without content, of the latest `count` entries of one inbox; none if it has
+    /// fewer, or if the last hundred of them are deleted.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`], [`Error::NoInboxes`].
+    async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error>;
 
     /// Changes one inbox. Ignores notices that it does not have.
     ///

@@ -21,10 +21,11 @@ use crate::store::Embedded;
 use crate::version::SHARING;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
+use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::stores::{self, Delivery, InboxChange, InboxEntry};
+use polynym_directory::stores::{self, Delivery, InboxChange, InboxEntry, OLDEST_ENTRIES};
 use polynym_directory::timestamp::Timestamp;
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
@@ -110,6 +111,10 @@ impl stores::Inboxes for Embedded {
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error> {
         self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))?
+    }
+
+    async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
+        self.on_snapshot(|snapshot| snapshot.oldest(user, count))?
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
@@ -246,5 +251,21 @@ impl Snapshot {
             entries.push(record.entry(key.value().1, shared.as_ref())?);
         }
         Ok(Ok(entries))
+    }
+
+    /// See [`stores::Inboxes::oldest`].
+    fn oldest(&self, user: LocalityId, count: u64) -> Result<Result<Option<Notice>, Error>, Fault> {
+        let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
+            return Ok(Err(Error::NoInboxes));
+        };
+        let page = (user.as_bytes(), 0)..=(user.as_bytes(), u64::MAX);
+        let skipped = count.saturating_sub(OLDEST_ENTRIES);
+        let (mut read, mut oldest) = (skipped, None);
+        for row in rows.range(page)?.rev().skip(skipped as usize).take((count - skipped) as usize) {
+            let (key, record) = row?;
+            let entry = EntryRecord::read(record.value(), false)?.entry(key.value().1, None)?;
+            (read, oldest) = (read + 1, entry.notice.or(oldest));
+        }
+        Ok(Ok(oldest.filter(|_| read == count)))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use locality_uuid::LocalityId;
-use mongodb::bson::doc;
+use mongodb::bson::{doc, rawdoc};
 use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
@@ -26,7 +26,7 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::mutation::read_set::{Write, WriteSet};
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
-use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
+use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits, OLDEST_ENTRIES};
 use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
@@ -120,7 +120,7 @@ impl Collections {
             self.execute(WriteCommand::delete(NOTICES, &by_id(gone))?).await?;
         }
         for user in users {
-            self.trim_sometimes(*user, limits).await?;
+            self.trim_sometimes(*user, limits).await;
         }
         Ok(exists)
     }
@@ -135,11 +135,16 @@ impl Collections {
         found.iter().map(|document| id_of(document)).collect()
     }
 
-    /// Removes what an inbox has beyond its limit, once in many calls.
-    async fn trim_sometimes(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
-        if getrandom::u32().map_err(Fault::damaged)? % DELIVERIES_PER_TRIM != 0 {
-            return Ok(());
+    /// Removes what an inbox has beyond its limit, once in many calls. A failure is left to the next.
+    async fn trim_sometimes(&self, user: LocalityId, limits: InboxLimits) {
+        if getrandom::u32().is_ok_and(|random| random % DELIVERIES_PER_TRIM == 0)
+            && let Err(fault) = self.trim(user, limits).await
+        {
+            tracing::warn!(%fault, "an inbox is not trimmed");
         }
+    }
+
+    async fn trim(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
         let mut options = self.find_options(doc! { ID: -1 }, 1);
         (options.skip, options.projection) = (Some(limits.count), Some(doc! { ID: 1 }));
         let rows = doc! { ID: rows_of(user, None) };
@@ -151,24 +156,29 @@ impl Collections {
     }
 
     /// Removes what deliveries have added to the inboxes of purged users during the purge, and some
-    /// of what the notices of rules have made too many. `store verify` finds what a failure leaves.
+    /// of what the notices of rules have made too many. `store verify` finds what a long failure
+    /// leaves.
     pub async fn settle_inboxes(&self, work: InboxWork) {
         if !self.version_guard.versions().is_ok_and(Versions::writes_rows) {
             return;
         }
-        let settle = async || {
-            for user in &work.purged {
-                let rows = doc! { ID: rows_of(*user, None) };
-                self.execute(WriteCommand::delete(NOTICES, &rows)?).await?;
+        let deadline = Instant::now() + self.timeout;
+        for user in work.purged {
+            let delete = || self.delete_inbox(user);
+            let backoff = Backoff::for_transaction(deadline);
+            if let Err(fault) = backoff.retry(delete, Fault::is_retryable).await {
+                tracing::warn!(%fault, "the inbox of a purged user may have notices");
             }
-            for (user, limits) in &work.notified {
-                self.trim_sometimes(*user, *limits).await?;
-            }
-            Ok::<_, Fault>(())
-        };
-        if let Err(fault) = settle().await {
-            tracing::warn!(%fault, "an inbox keeps notices that it should not");
         }
+        for (user, limits) in work.notified {
+            self.trim_sometimes(user, limits).await;
+        }
+    }
+
+    /// Removes the inbox of a user.
+    pub async fn delete_inbox(&self, user: LocalityId) -> Result<(), Fault> {
+        let rows = doc! { ID: rows_of(user, None) };
+        self.execute(WriteCommand::delete(NOTICES, &rows)?).await.map(drop)
     }
 
     /// See [`Inboxes::holders`](polynym_directory::stores::Inboxes::holders).
@@ -227,11 +237,27 @@ impl Collections {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Fault> {
-        let mut options = self.find_options(doc! { ID: -1 }, limit);
+        // To MongoDB, zero is no limit.
+        let mut options = self.find_options(doc! { ID: -1 }, limit.max(1));
         options.projection = (!with_content).then(without_content);
         let rows = doc! { ID: rows_of(user, before) };
         let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
         found.iter().map(|row| read_entry(row, with_content)).collect()
+    }
+
+    /// See [`Inboxes::oldest`](polynym_directory::stores::Inboxes::oldest).
+    pub async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Fault> {
+        let skipped = count.saturating_sub(OLDEST_ENTRIES);
+        let read = (count - skipped) as usize;
+        let mut options = self.find_options(doc! { ID: -1 }, read);
+        (options.skip, options.projection) = (Some(skipped), Some(without_content()));
+        let rows = doc! { ID: rows_of(user, None) };
+        let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
+        let mut oldest = None;
+        for row in found.iter().filter(|_| found.len() == read) {
+            oldest = read_entry(row, false)?.notice.or(oldest);
+        }
+        Ok(oldest)
     }
 
     /// See [`Inboxes::change_inbox`](polynym_directory::stores::Inboxes::change_inbox).
@@ -251,8 +277,9 @@ impl Transaction<'_> {
         limits: InboxLimits,
     ) -> Result<(), Fault> {
         let id = doc! { ID: row_id(user, position(notice.id, notice.send_time)) };
-        let row = new_row(user, notice, limits)?;
-        self.execute(WriteCommand::upsert(NOTICES, &id, row)?).await.map(drop)
+        let change = rawdoc! { "$setOnInsert": new_row(user, notice, limits)? };
+        let update = rawdoc! { "q": raw(&id)?, "u": change, "upsert": true };
+        self.execute(WriteCommand::updates(NOTICES, [update])).await.map(drop)
     }
 
     /// Removes the inbox of a user.

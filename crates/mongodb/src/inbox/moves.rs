@@ -1,40 +1,72 @@
 //! The move of inboxes of an older schema to rows. There they were buckets: documents of the
 //! collection `inbox` with up to 50 notices, whose ids were the user's id and a number.
 
+use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
 use crate::database::writes::WriteCommand;
-use crate::inbox::row::{row_of_bucket, rows_of};
+use crate::inbox::row::row_of_bucket;
 use crate::schema::bson::{bson_id, by_id, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID, NOTICES};
 use crate::schema::tail::bucket_id;
-use locality_uuid::LocalityId;
 use polynym_directory::timestamp::Timestamp;
 
 /// The collection of buckets.
-pub const INBOX: &str = "inbox";
+const INBOX: &str = "inbox";
 /// Of a bucket: its notices.
 const ENTRIES: &str = "m";
 /// The buckets of one step: at most some megabytes.
 const BUCKETS_PER_STEP: usize = 20;
+/// NamespaceNotFound.
+const NO_SUCH_COLLECTION: i32 = 26;
+
+/// The progress of a move.
+#[derive(Default)]
+pub struct MovedBuckets {
+    /// The id of the last bucket that was read.
+    after: Option<Bson>,
+    /// The notices that were moved.
+    pub notices: usize,
+    /// The buckets and notices that cannot be read. The buckets stay.
+    pub unreadable: usize,
+}
 
 impl Collections {
-    /// Moves the notices of the next buckets, and removes these. Returns the number of notices;
-    /// none if there are no more buckets. Nothing may add to buckets meanwhile.
-    pub async fn move_buckets(&self) -> Result<Option<usize>, Fault> {
-        let options = self.find_options(doc! { ID: 1 }, BUCKETS_PER_STEP);
-        let buckets = self.find_documents(&self.collection(INBOX), doc! {}, options).await?;
-        if buckets.is_empty() {
-            return Ok(None);
+    /// Has MongoDB refuse all writes of buckets: a server of an older program may be late.
+    pub async fn close_buckets(&self) -> Result<(), Fault> {
+        let nothing = doc! { "_id": { "$exists": false } };
+        let close = doc! { "collMod": INBOX, "validator": nothing, "validationLevel": "strict" };
+        match self.database.run_command(close).await {
+            Err(error) if code(&error) != Some(NO_SUCH_COLLECTION) => Err(error.into()),
+            _ => Ok(()),
         }
-        let (mut owners, mut moved) = (Vec::new(), 0);
+    }
+
+    /// Moves the notices of the next buckets, and removes these. Returns whether there were any.
+    pub async fn move_buckets(&self, moved: &mut MovedBuckets) -> Result<bool, Fault> {
+        let after = moved.after.clone().unwrap_or(Bson::MinKey);
+        let options = self.find_options(doc! { ID: 1 }, BUCKETS_PER_STEP);
+        let next = doc! { ID: { "$gt": after } };
+        let buckets = self.find_documents(&self.collection(INBOX), next, options).await?;
+        let (mut owners, mut read) = (Vec::new(), Vec::new());
         for bucket in &buckets {
-            let (owner, rows) = read_bucket(bucket)?;
+            let id = bson_id(bucket)?;
+            moved.after = Some(id.clone());
+            let Ok((owner, entries)) = read_bucket(bucket) else {
+                moved.unreadable += 1;
+                continue;
+            };
+            let (count, rows) = (entries.len(), entries.into_iter().flatten().collect::<Vec<_>>());
+            moved.unreadable += count - rows.len();
+            moved.notices += rows.len();
+            if count == rows.len() {
+                read.push(id);
+            }
             owners.push(owner);
-            moved += rows.len();
             if !rows.is_empty() {
                 self.insert_unordered(NOTICES, rows).await?;
             }
@@ -42,13 +74,10 @@ impl Collections {
         // A purge may have come in between.
         let present = self.present(&owners).await?;
         for gone in owners.iter().filter(|owner| !present.contains(owner)) {
-            let rows = doc! { ID: rows_of(*gone, None) };
-            self.execute(WriteCommand::delete(NOTICES, &rows)?).await?;
+            self.delete_inbox(*gone).await?;
         }
-        let ids: Vec<Bson> =
-            buckets.iter().map(|bucket| bson_id(bucket)).collect::<Result<_, _>>()?;
-        self.execute(WriteCommand::delete(INBOX, &by_id(ids))?).await?;
-        Ok(Some(moved))
+        self.execute(WriteCommand::delete(INBOX, &by_id(read))?).await?;
+        Ok(!buckets.is_empty())
     }
 }
 
@@ -60,18 +89,25 @@ impl Transaction<'_> {
     }
 }
 
-/// The owner of a bucket, and the rows of its notices. Damaged notices stay behind.
-fn read_bucket(bucket: &RawDocument) -> Result<(LocalityId, Vec<RawDocumentBuf>), Fault> {
+/// The owner of a bucket, and the row of each of its notices, if it can be read.
+fn read_bucket(bucket: &RawDocument) -> Result<(LocalityId, Vec<Option<RawDocumentBuf>>), Fault> {
     let [id, notices, expiry] = read_fields(bucket, [ID, ENTRIES, EXPIRES_AT])?;
     let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
     let (user, _) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
     let user = LocalityId::from(*user);
     let expiry = required(EXPIRES_AT, expiry, RawBsonRef::as_datetime)?;
     let expiry = Timestamp::from_millis(expiry.timestamp_millis());
-    let mut rows = Vec::new();
-    for notice in required(ENTRIES, notices, RawBsonRef::as_array)? {
-        let notice = required(ENTRIES, notice.ok(), RawBsonRef::as_document)?;
-        rows.extend(row_of_bucket(user, notice, expiry)?);
+    let row = |notice: Option<RawBsonRef<'_>>| {
+        let notice = required(ENTRIES, notice, RawBsonRef::as_document).ok()?;
+        row_of_bucket(user, notice, expiry).ok()
+    };
+    let notices = required(ENTRIES, notices, RawBsonRef::as_array)?;
+    Ok((user, notices.into_iter().map(|notice| row(notice.ok())).collect()))
+}
+
+fn code(error: &DriverError) -> Option<i32> {
+    match &*error.kind {
+        ErrorKind::Command(error) => Some(error.code),
+        _ => None,
     }
-    Ok((user, rows))
 }

@@ -66,24 +66,22 @@ pub fn new_row(
 }
 
 /// The row of a notice in a bucket, in which older schemas kept up to 50 notices of a user, and of
-/// which the last one expired at `expiry`. None if the place of a deleted notice is not known.
+/// which the last one expired at `expiry`. A deleted notice whose id has no time comes first.
 pub fn row_of_bucket(
     user: LocalityId,
     notice: &RawDocument,
     expiry: Timestamp,
-) -> Result<Option<RawDocumentBuf>, Fault> {
+) -> Result<RawDocumentBuf, Fault> {
     let [id, sent, ends] = read_fields(notice, [NOTICE, SENT, ENDS])?;
     let id = required(NOTICE, id, as_id)?;
     let time = |value: Option<RawBsonRef<'_>>| {
         let time = value.and_then(RawBsonRef::as_datetime);
         time.map(|time| Timestamp::from_millis(time.timestamp_millis()))
     };
-    let known = id.timestamp_millis().map(|_| Timestamp::default());
-    let Some(send_time) = time(sent).or(known) else { return Ok(None) };
-    let mut row = doc! { ID: row_id(user, position(id, send_time)) };
+    let mut row = doc! { ID: row_id(user, position(id, time(sent).unwrap_or_default())) };
     row.extend(Document::try_from(notice).map_err(Fault::damaged)?);
     row.insert(EXPIRES_AT, date(time(ends).map_or(expiry, |ends| ends.min(expiry))));
-    raw(&row).map(Some)
+    raw(&row)
 }
 
 /// A projection without the contents of notices.

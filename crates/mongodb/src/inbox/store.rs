@@ -10,6 +10,7 @@ use crate::database::operations::Mongo;
 use crate::inbox::row::position;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
+use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, Inboxes};
@@ -68,6 +69,11 @@ impl Inboxes for Mongo {
     ) -> Result<Vec<InboxEntry>, Error> {
         self.check_inboxes()?;
         self.read(|own| async move { own.inbox(user, before, limit, with_content).await }).await
+    }
+
+    async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
+        self.check_inboxes()?;
+        self.read(|own| async move { own.oldest(user, count).await }).await
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {

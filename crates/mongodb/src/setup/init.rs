@@ -205,7 +205,9 @@ impl Init<'_> {
             Ok(_) => Ok(true),
             Err(error) => match &*error.kind {
                 ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
-                ErrorKind::Command(refused) if UNSUPPORTED.contains(&refused.code) => {
+                ErrorKind::Command(refused)
+                    if is_clustered(name) && UNSUPPORTED.contains(&refused.code) =>
+                {
                     Err(OpenError::Failed(format!(
                         "{name} cannot be made: it needs MongoDB 6.0 or later, with a feature \
                          compatibility version of 6.0 or later (db.adminCommand({{ \

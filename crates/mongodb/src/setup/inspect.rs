@@ -104,7 +104,11 @@ pub async fn check_complete(database: &Database, versions: Versions) -> Result<(
         _ => true,
     };
     let used = found.iter().filter(|found| is_used(found.name));
-    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).collect();
+    // Deliveries would make an ordinary one.
+    let lacks_notices = versions.writes_rows()
+        && found.iter().any(|found| found.name == NOTICES && !found.exists());
+    let notices = lacks_notices.then(|| format!("collection {NOTICES}"));
+    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).chain(notices).collect();
     if missing.is_empty() {
         Ok(())
     } else {

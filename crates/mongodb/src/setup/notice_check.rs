@@ -1,44 +1,73 @@
 //! The check of notices for `store verify`: each has an owner that exists.
 
+use std::collections::HashSet;
+use std::time::Duration;
+
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use locality_uuid::LocalityId;
 use mongodb::bson::{RawDocument, doc};
+use tokio::time::sleep;
 
 use crate::client::error::Fault;
-use crate::database::writes::WriteCommand;
-use crate::inbox::row::{NOTICE, read_id, rows_of};
-use crate::schema::bson::{as_id, read_fields, required};
+use crate::inbox::row::{NOTICE, read_id, row_id};
+use crate::schema::bson::{as_id, by_id, read_fields, required};
 use crate::schema::fields::{ID, NOTICES};
 use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
 use polynym_store_common::integrity::ContentFault;
 
-/// The owner and the id of a notice.
-fn read_row(row: &RawDocument) -> Result<(LocalityId, LocalityId), Fault> {
-    let [notice] = read_fields(row, [NOTICE])?;
-    Ok((read_id(row)?.0, required(NOTICE, notice, as_id)?))
+/// The time in which a purge or a delivery removes the rows of a user who does not exist.
+const REMOVAL_TIME: Duration = Duration::from_secs(2);
+
+/// The row of a notice.
+struct Row {
+    owner: LocalityId,
+    position: u128,
+    notice: LocalityId,
+}
+
+impl Row {
+    fn read(row: &RawDocument) -> Result<Self, Fault> {
+        let [notice] = read_fields(row, [NOTICE])?;
+        let (owner, position) = read_id(row)?;
+        Ok(Self { owner, position, notice: required(NOTICE, notice, as_id)? })
+    }
 }
 
 impl IntegritySession {
     /// The faults of all notices.
     pub(super) fn all_notice_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
         let (notices, fields) = (self.collections.collection(NOTICES), doc! { ID: 1, NOTICE: 1 });
-        let rows = self.walk_fields(&notices, fields, read_row).try_chunks(BATCH);
+        let rows = self.walk_fields(&notices, fields, Row::read).try_chunks(BATCH);
         let faults = rows.map_err(|error| error.1).and_then(|rows| self.notice_faults(rows));
         faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
     }
 
     async fn notice_faults(
         &self,
-        rows: Vec<Result<(LocalityId, LocalityId), Fault>>,
+        rows: Vec<Result<Row, Fault>>,
     ) -> Result<Vec<Option<ContentFault>>, Error> {
         let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let mut owners: Vec<_> = rows.iter().map(|(owner, _)| *owner).collect();
+        let mut owners: Vec<_> = rows.iter().map(|row| row.owner).collect();
         owners.dedup();
         let present = self.collections.present(&owners).await?;
-        let fault = |(owner, notice)| {
-            (!present.contains(&owner)).then_some(ContentFault::Ownerless(owner, notice))
+        let is_stray = |row: &&Row| !present.contains(&row.owner);
+        let strays = rows.iter().filter(is_stray).map(|row| row_id(row.owner, row.position));
+        let strays: Vec<_> = strays.collect();
+        let mut left = HashSet::new();
+        if !strays.is_empty() {
+            sleep(REMOVAL_TIME).await;
+            let notices = self.collections.collection(NOTICES);
+            let mut options = self.collections.time_limit();
+            options.projection = Some(doc! { ID: 1 });
+            for row in self.collections.find_documents(&notices, by_id(strays), options).await? {
+                left.insert(read_id(&row)?);
+            }
+        }
+        let fault = |row: Row| {
+            let is_left = left.contains(&(row.owner, row.position));
+            is_left.then_some(ContentFault::Ownerless(row.owner, row.notice))
         };
         Ok(rows.into_iter().map(fault).collect())
     }
@@ -48,8 +77,7 @@ impl IntegritySession {
         for fault in faults {
             let ContentFault::Ownerless(owner, _) = fault else { continue };
             if self.collections.present(&[*owner]).await?.is_empty() {
-                let rows = doc! { ID: rows_of(*owner, None) };
-                self.collections.execute(WriteCommand::delete(NOTICES, &rows)?).await?;
+                self.collections.delete_inbox(*owner).await?;
             }
         }
         Ok(())

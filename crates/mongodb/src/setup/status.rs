@@ -189,7 +189,7 @@ fn resharding(database: &str, collection: &CollectionStatus, shards: u64) -> Adv
     let key = shard_key(name).to_string().replace("\"_id\"", "_id");
     Advice {
         text: format!(
-            "{text}. MongoDB 5.0 or later moves it to hashes with this command, while servers go \
+            "{text}. MongoDB moves it to hashes with this command, while servers go \
              on. It takes five minutes or more, needs room for a copy of the collection, and holds \
              back writes to it for two seconds"
         ),

@@ -18,7 +18,7 @@ use crate::client::options::Options;
 use crate::client::supported::{COMPACT, JOURNALED, ROWED, Supported, TOKENS};
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
-use crate::inbox::moves::INBOX;
+use crate::inbox::moves::MovedBuckets;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, VersionGuard, Versions};
 use crate::setup::init::complete;
@@ -144,12 +144,17 @@ impl Upgrade<'_> {
         let version_guard = VersionGuard::new(self.supported, versions);
         let collections =
             Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        let mut moved = 0;
-        while let Some(more) = collections.move_buckets().await.map_err(failed)? {
-            moved += more;
-            (self.progress)(&format!("{moved} notices were moved"));
+        collections.close_buckets().await.map_err(failed)?;
+        let mut moved = MovedBuckets::default();
+        while collections.move_buckets(&mut moved).await.map_err(failed)? {
+            (self.progress)(&format!("{} notices were moved", moved.notices));
         }
-        self.database.collection::<RawDocumentBuf>(INBOX).drop().await?;
+        if moved.unreadable > 0 {
+            (self.progress)(&format!(
+                "{} notices or parts of inboxes cannot be read, and stay in the collection inbox",
+                moved.unreadable
+            ));
+        }
         Ok(())
     }
 

@@ -104,7 +104,7 @@ pub async fn create_and_purge(client: &mut Client, name: &str) -> v1::User {
     }
     client.replace(&user.user_id, handle(name), handle(&format!("{name}-2"))).await.unwrap();
     let other = client.create(v1::User::default()).await.unwrap();
-    // More than one bucket of an inbox holds.
+    // More than a page of an inbox.
     for n in 0..60 {
         send_notice(client, &user.user_id, &format!("{name} {n}")).await;
     }

@@ -20,7 +20,7 @@ use crate::tokens::sealed::{SealedToken, TokenPayload, foreign_page_token};
 /// Entries in one read.
 pub(crate) const READ_BATCH: usize = 100;
 /// Entries without content in one read.
-pub(crate) const VISIT_BATCH: usize = 500;
+const VISIT_BATCH: usize = 500;
 /// Reads of one inbox for a page, which ends early after them.
 const MAX_READS: usize = 20;
 /// The notices in one request to mark them.
@@ -74,7 +74,7 @@ impl Directory {
         Ok(NoticePage { entries, next_page_token })
     }
 
-    /// A page of one inbox, the latest arrivals first, and the cursor of the next page.
+    /// A page of one inbox, the latest first, and the cursor of the next page.
     async fn page_of_one(
         &self,
         context: &RequestContext<'_>,
@@ -288,6 +288,10 @@ impl InboxReader {
             self.reads += 1;
             let mut rank = self.after.map_or(0, |place| place.rank);
             let left = usize::try_from(limits.count.saturating_sub(rank)).unwrap_or(usize::MAX);
+            if left == 0 {
+                self.has_ended = true;
+                break;
+            }
             let count = size.clamp(READ_BATCH / 2, READ_BATCH).min(left);
             let before = self.after.map(|place| place.position);
             let part = inboxes.inbox(self.user, before, count, true).await?;

@@ -1,5 +1,4 @@
-//! Pages of the inboxes of merged users. Each inbox is in order of arrival; a page of several is in
-//! order of sending.
+//! Pages of the inboxes of merged users, in the order of sending.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

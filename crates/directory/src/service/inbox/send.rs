@@ -15,7 +15,6 @@ use crate::model::user::{FieldHasher, State};
 use crate::mutation::IdempotencyKey;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::inbox::list::VISIT_BATCH;
 use crate::service::lookup::read::{FULL, ResolveOptions, UserRef, parse};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
@@ -157,16 +156,7 @@ impl Directory {
         time: Timestamp,
         limits: InboxLimits,
     ) -> Result<bool, Error> {
-        let (mut before, mut left, mut oldest) = (None, limits.count as usize, None);
-        while left > 0 {
-            let count = left.min(VISIT_BATCH);
-            let part = self.backend.inboxes.inbox(user, before, count, false).await?;
-            if part.len() < count {
-                return Ok(false);
-            }
-            (before, left) = (part.last().map(|entry| entry.position), left - count);
-            oldest = part.into_iter().rev().find_map(|entry| entry.notice).or(oldest);
-        }
+        let oldest = self.backend.inboxes.oldest(user, limits.count).await?;
         Ok(oldest.is_some_and(|oldest| oldest.send_time > time))
     }
 
