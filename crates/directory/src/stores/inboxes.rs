@@ -132,8 +132,8 @@ pub trait Inboxes: Send + Sync + 'static {
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error>;
 
-    /// The oldest notice, without content, of the latest `count` entries of one inbox; none if it has
-    /// fewer, or if the last hundred of them are deleted.
+    /// The oldest notice, without content, of the latest `count` entries of one inbox; none if it
+    /// has fewer, or if the last hundred of them are deleted.
     ///
     /// # Errors
     /// [`Error::Unavailable`], [`Error::NoInboxes`].

@@ -135,7 +135,7 @@ impl Collections {
         found.iter().map(|document| id_of(document)).collect()
     }
 
-    /// Removes what an inbox has beyond its limit, once in many calls. A failure is left to the next.
+    /// Removes what an inbox has beyond its limit, once in many calls. The next mends a failure.
     async fn trim_sometimes(&self, user: LocalityId, limits: InboxLimits) {
         if getrandom::u32().is_ok_and(|random| random % DELIVERIES_PER_TRIM == 0)
             && let Err(fault) = self.trim(user, limits).await

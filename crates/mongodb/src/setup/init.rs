@@ -40,6 +40,8 @@ const NAMESPACE_EXISTS: i32 = 48;
 /// InvalidOptions, and the code for an unknown field: how servers refuse the options of a later
 /// version.
 const UNSUPPORTED: [i32; 2] = [72, 40_415];
+const TOO_OLD: &str = "inboxes need MongoDB 6.0, also as its feature compatibility version: \
+    db.adminCommand({ setFeatureCompatibilityVersion: \"6.0\" })";
 
 /// The options of [`init`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,11 +210,7 @@ impl Init<'_> {
                 ErrorKind::Command(refused)
                     if is_clustered(name) && UNSUPPORTED.contains(&refused.code) =>
                 {
-                    Err(OpenError::Failed(format!(
-                        "{name} cannot be made: it needs MongoDB 6.0 or later, with a feature \
-                         compatibility version of 6.0 or later (db.adminCommand({{ \
-                         setFeatureCompatibilityVersion: \"6.0\" }}))"
-                    )))
+                    Err(OpenError::Failed(TOO_OLD.to_owned()))
                 }
                 _ => Err(error.into()),
             },
@@ -243,16 +241,12 @@ impl Init<'_> {
                 IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
                 // These have few documents.
                 TENANTS | NAMES | SERVERS | BULK => {}
-                JOURNAL => {
-                    let ranges = presplit::of_buckets(shards.len());
-                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
-                }
-                NOTICES => {
-                    let ranges = presplit::of_rows(shards.len());
-                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
-                }
                 _ => {
-                    let ranges = presplit::of_ids(shards.len());
+                    let ranges = match name {
+                        JOURNAL => presplit::of_buckets(shards.len()),
+                        NOTICES => presplit::of_rows(shards.len()),
+                        _ => presplit::of_ids(shards.len()),
+                    };
                     self.spread_ranges(cluster, name, &ranges, &shards).await?;
                 }
             }
