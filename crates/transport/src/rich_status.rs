@@ -12,8 +12,8 @@ const DOMAIN: &str = "polynym";
 /// The default delay before a retry.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// The steps of delays. Headers that repeat are sent by their number (HPACK, RFC 7541), so that many
-/// refusals cost little.
+/// The steps of delays. Headers that repeat are sent by their number (HPACK, RFC 7541), so that
+/// many refusals cost little.
 const DELAY_STEP: Duration = Duration::from_millis(100);
 
 /// The status for a bug of this program.

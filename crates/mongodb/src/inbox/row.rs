@@ -39,7 +39,8 @@ pub fn rows_of(user: LocalityId, before: Option<u128>) -> Document {
 }
 
 /// The position of a notice in all inboxes: the 48 bits of the time in its id, and the other 80
-/// bits of the id, which begin with a counter. `send_time` stands for the time of an id that has none.
+/// bits of the id, which begin with a counter. `send_time` stands for the time of an id without
+/// one.
 pub fn position(notice: LocalityId, send_time: Timestamp) -> u128 {
     let rest = u128::from_be_bytes(*notice.as_bytes()) >> 48;
     let sent = u64::try_from(send_time.as_millis()).unwrap_or_default() & 0xffff_ffff_ffff;
