@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use polynym_identifier::Rules;
@@ -253,17 +254,20 @@ async fn writes_to_an_older_store_have_its_form() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_store_keeps_the_first_rules() {
-    for version in VERSIONS {
-        let (_, uri) = golden_store(version, "golden_moved").await;
-        of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
-        upgrade_to(&uri, later_rules(), &|line| println!("{line}")).await.unwrap();
-        let supported = Supported { rules: later_rules().version(), ..Supported::PRESENT };
-        let audit = IntegritySession::open_supporting(&uri, supported).await.unwrap();
-        untouched(&audit).await;
-        audit.close().await;
-        let store = Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap();
-        moved(Arc::new(store).backend()).await;
-    }
+    // Upgrades mostly wait.
+    join_all(VERSIONS.map(keeps_the_first_rules)).await;
+}
+
+async fn keeps_the_first_rules(version: i64) {
+    let (_, uri) = golden_store(version, "golden_moved").await;
+    of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
+    upgrade_to(&uri, later_rules(), &|line| println!("{line}")).await.unwrap();
+    let supported = Supported { rules: later_rules().version(), ..Supported::PRESENT };
+    let audit = IntegritySession::open_supporting(&uri, supported).await.unwrap();
+    untouched(&audit).await;
+    audit.close().await;
+    let store = Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap();
+    moved(Arc::new(store).backend()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -301,7 +305,7 @@ async fn every_store_is_upgraded_to_the_newest_version() {
         let lines = outside_inboxes(text).into_iter().filter(is_frame);
         lines.map(without_epoch).collect()
     };
-    for version in VERSIONS {
+    let upgraded = async |version| {
         let (database, uri) = golden_store(version, "golden_upgraded").await;
         let before = records(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
         for _ in ["first", "again"] {
@@ -317,5 +321,6 @@ async fn every_store_is_upgraded_to_the_newest_version() {
         if version >= BUCKETED {
             assert_eq!(entries(&store).await, notices);
         }
-    }
+    };
+    join_all(VERSIONS.map(upgraded)).await;
 }
