@@ -124,7 +124,7 @@ async fn a_store_in_use_is_verified_and_repaired() {
     assert!(summary.is_clean(), "{findings:?}");
 }
 
-/// What a kill during a purge may leave in inboxes is found and removed.
+/// Notices whose user does not exist are found and removed.
 #[tokio::test(flavor = "multi_thread")]
 async fn notices_without_an_owner_are_removed() {
     let uri = servers::one_member().await.uri("inbox_strays", "");

@@ -11,7 +11,7 @@ use redb::{ReadableTable, WriteTransaction};
 use crate::error::Fault;
 use crate::inbox::contents::{Content, SharedContents};
 use crate::inbox::entry::EntryRecord;
-use crate::inbox::inboxes::Inboxes;
+use crate::inbox::inboxes::{Inboxes, keys_of};
 use crate::lookup::snapshot::{Snapshot, optional};
 use crate::requests::Requests;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
@@ -258,10 +258,14 @@ impl Snapshot {
         let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
             return Ok(Err(Error::NoInboxes));
         };
-        let page = (user.as_bytes(), 0)..=(user.as_bytes(), u64::MAX);
         let skipped = count.saturating_sub(OLDEST_ENTRIES);
         let (mut read, mut oldest) = (skipped, None);
-        for row in rows.range(page)?.rev().skip(skipped as usize).take((count - skipped) as usize) {
+        for row in rows
+            .range(keys_of(&user))?
+            .rev()
+            .skip(skipped as usize)
+            .take((count - skipped) as usize)
+        {
             let (key, record) = row?;
             let entry = EntryRecord::read(record.value(), false)?.entry(key.value().1, None)?;
             (read, oldest) = (read + 1, entry.notice.or(oldest));

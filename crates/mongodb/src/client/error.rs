@@ -243,7 +243,8 @@ fn is_interrupted(kind: &ErrorKind) -> bool {
     matches!(kind, ErrorKind::Command(error) if error.code == INTERRUPTED)
 }
 
-fn has_code(kind: &ErrorKind, code: i32) -> bool {
+/// Whether a server refused with this code.
+pub fn has_code(kind: &ErrorKind, code: i32) -> bool {
     match kind {
         ErrorKind::Command(error) => error.code == code,
         ErrorKind::Write(WriteFailure::WriteError(error)) => error.code == code,

@@ -32,7 +32,7 @@ impl WriteCommand {
         Ok(Self::updates(of, [rawdoc! { "q": raw(filter)?, "u": document }]))
     }
 
-    /// Replaces the document that a filter matches, or inserts one.
+    /// Replaces or changes the document that a filter matches, or inserts one.
     pub fn upsert(of: &str, filter: &Document, document: RawDocumentBuf) -> Result<Self, Fault> {
         Ok(Self::updates(of, [rawdoc! { "q": raw(filter)?, "u": document, "upsert": true }]))
     }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{doc, rawdoc};
+use mongodb::bson::{Bson, doc, rawdoc};
 use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
@@ -34,10 +34,12 @@ const INBOXES_PER_COMMAND: usize = 100;
 /// An inbox is trimmed in one of so many deliveries: until then it has some rows too many.
 const DELIVERIES_PER_TRIM: u32 = 64;
 
-/// What remains to do with inboxes after the commit of a mutation.
+/// The inboxes from which notices are removed once a mutation is committed.
 #[derive(Default)]
 pub struct InboxWork {
+    /// Purged users, who keep no notice.
     purged: Vec<LocalityId>,
+    /// Users with a new notice, whose inbox may exceed its limits.
     notified: Vec<(LocalityId, InboxLimits)>,
 }
 
@@ -147,11 +149,11 @@ impl Collections {
     async fn trim(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
         let mut options = self.find_options(doc! { ID: -1 }, 1);
         (options.skip, options.projection) = (Some(limits.count), Some(doc! { ID: 1 }));
-        let rows = doc! { ID: rows_of(user, None) };
+        let rows = rows_of(user, None);
         let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
         let Some(first) = found.first() else { return Ok(()) };
         let (_, latest) = read_id(first)?;
-        let older = doc! { ID: rows_of(user, Some(latest + 1)) };
+        let older = rows_of(user, Some(latest + 1));
         self.execute(WriteCommand::delete(NOTICES, &older)?).await.map(drop)
     }
 
@@ -175,10 +177,18 @@ impl Collections {
         }
     }
 
+    /// Removes the inboxes of those among `users` that do not exist.
+    pub async fn delete_inboxes_without_owner(&self, users: &[LocalityId]) -> Result<(), Fault> {
+        let present = self.present(users).await?;
+        for gone in users.iter().filter(|user| !present.contains(user)) {
+            self.delete_inbox(*gone).await?;
+        }
+        Ok(())
+    }
+
     /// Removes the inbox of a user.
-    pub async fn delete_inbox(&self, user: LocalityId) -> Result<(), Fault> {
-        let rows = doc! { ID: rows_of(user, None) };
-        self.execute(WriteCommand::delete(NOTICES, &rows)?).await.map(drop)
+    async fn delete_inbox(&self, user: LocalityId) -> Result<(), Fault> {
+        self.execute(WriteCommand::delete(NOTICES, &rows_of(user, None))?).await.map(drop)
     }
 
     /// See [`Inboxes::holders`](polynym_directory::stores::Inboxes::holders).
@@ -189,15 +199,20 @@ impl Collections {
     ) -> Result<Vec<LocalityId>, Fault> {
         let mut holders = Vec::new();
         for users in users.chunks(INBOXES_PER_COMMAND) {
-            let filter = by_id(users.iter().map(|user| row_id(*user, position)).collect());
-            let mut options = self.time_limit();
-            options.projection = Some(doc! { ID: 1 });
-            let found = self.find_documents(&self.collection(NOTICES), filter, options).await?;
-            for row in found {
-                holders.push(read_id(&row)?.0);
-            }
+            let ids = users.iter().map(|user| row_id(*user, position)).collect();
+            let rows = self.existing_rows(ids).await?;
+            holders.extend(rows.into_iter().map(|(holder, _)| holder));
         }
         Ok(holders)
+    }
+
+    /// The owners and positions of those rows among `ids` that exist.
+    pub async fn existing_rows(&self, ids: Vec<Bson>) -> Result<Vec<(LocalityId, u128)>, Fault> {
+        let mut options = self.time_limit();
+        options.projection = Some(doc! { ID: 1 });
+        let notices = self.collection(NOTICES);
+        let found = self.find_documents(&notices, by_id(ids), options).await?;
+        found.iter().map(|row| read_id(row)).collect()
     }
 
     /// See [`Inboxes::inboxes`](polynym_directory::stores::Inboxes::inboxes).
@@ -240,7 +255,7 @@ impl Collections {
         // To MongoDB, zero is no limit.
         let mut options = self.find_options(doc! { ID: -1 }, limit.max(1));
         options.projection = (!with_content).then(without_content);
-        let rows = doc! { ID: rows_of(user, before) };
+        let rows = rows_of(user, before);
         let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
         found.iter().map(|row| read_entry(row, with_content)).collect()
     }
@@ -251,7 +266,7 @@ impl Collections {
         let read = (count - skipped) as usize;
         let mut options = self.find_options(doc! { ID: -1 }, read);
         (options.skip, options.projection) = (Some(skipped), Some(without_content()));
-        let rows = doc! { ID: rows_of(user, None) };
+        let rows = rows_of(user, None);
         let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
         let mut oldest = None;
         for row in found.iter().filter(|_| found.len() == read) {
@@ -278,13 +293,11 @@ impl Transaction<'_> {
     ) -> Result<(), Fault> {
         let id = doc! { ID: row_id(user, position(notice.id, notice.send_time)) };
         let change = rawdoc! { "$setOnInsert": new_row(user, notice, limits)? };
-        let update = rawdoc! { "q": raw(&id)?, "u": change, "upsert": true };
-        self.execute(WriteCommand::updates(NOTICES, [update])).await.map(drop)
+        self.execute(WriteCommand::upsert(NOTICES, &id, change)?).await.map(drop)
     }
 
     /// Removes the inbox of a user.
     pub async fn delete_inbox(&mut self, user: LocalityId) -> Result<(), Fault> {
-        let rows = doc! { ID: rows_of(user, None) };
-        self.execute(WriteCommand::delete(NOTICES, &rows)?).await.map(drop)
+        self.execute(WriteCommand::delete(NOTICES, &rows_of(user, None))?).await.map(drop)
     }
 }

@@ -3,13 +3,12 @@
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
-use mongodb::error::{Error as DriverError, ErrorKind};
 
-use crate::client::error::Fault;
+use crate::client::error::{Fault, has_code};
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
 use crate::database::writes::WriteCommand;
-use crate::inbox::row::row_of_bucket;
+use crate::inbox::row::{row_of_bucket, split_id};
 use crate::schema::bson::{bson_id, by_id, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID, NOTICES};
 use crate::schema::tail::bucket_id;
@@ -41,7 +40,7 @@ impl Collections {
         let nothing = doc! { "_id": { "$exists": false } };
         let close = doc! { "collMod": INBOX, "validator": nothing, "validationLevel": "strict" };
         match self.database.run_command(close).await {
-            Err(error) if code(&error) != Some(NO_SUCH_COLLECTION) => Err(error.into()),
+            Err(error) if !has_code(&error.kind, NO_SUCH_COLLECTION) => Err(error.into()),
             _ => Ok(()),
         }
     }
@@ -72,10 +71,7 @@ impl Collections {
             }
         }
         // A purge may have come in between.
-        let present = self.present(&owners).await?;
-        for gone in owners.iter().filter(|owner| !present.contains(owner)) {
-            self.delete_inbox(*gone).await?;
-        }
+        self.delete_inboxes_without_owner(&owners).await?;
         self.execute(WriteCommand::delete(INBOX, &by_id(read))?).await?;
         Ok(!buckets.is_empty())
     }
@@ -91,10 +87,8 @@ impl Transaction<'_> {
 
 /// The owner of a bucket, and the row of each of its notices, if it can be read.
 fn read_bucket(bucket: &RawDocument) -> Result<(LocalityId, Vec<Option<RawDocumentBuf>>), Fault> {
-    let [id, notices, expiry] = read_fields(bucket, [ID, ENTRIES, EXPIRES_AT])?;
-    let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
-    let (user, _) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
-    let user = LocalityId::from(*user);
+    let (user, _) = split_id(bucket)?;
+    let [notices, expiry] = read_fields(bucket, [ENTRIES, EXPIRES_AT])?;
     let expiry = required(EXPIRES_AT, expiry, RawBsonRef::as_datetime)?;
     let expiry = Timestamp::from_millis(expiry.timestamp_millis());
     let row = |notice: Option<RawBsonRef<'_>>| {
@@ -103,11 +97,4 @@ fn read_bucket(bucket: &RawDocument) -> Result<(LocalityId, Vec<Option<RawDocume
     };
     let notices = required(ENTRIES, notices, RawBsonRef::as_array)?;
     Ok((user, notices.into_iter().map(|notice| row(notice.ok())).collect()))
-}
-
-fn code(error: &DriverError) -> Option<i32> {
-    match &*error.kind {
-        ErrorKind::Command(error) => Some(error.code),
-        _ => None,
-    }
 }

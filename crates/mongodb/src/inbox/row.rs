@@ -30,12 +30,13 @@ pub fn row_id(user: LocalityId, position: u128) -> Bson {
     Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes })
 }
 
-/// The ids of a user's rows before a position, or of all.
+/// The filter for the rows of a user before a position, or for all.
 pub fn rows_of(user: LocalityId, before: Option<u128>) -> Document {
-    match before {
+    let ids = match before {
         Some(position) => doc! { "$gte": row_id(user, 0), "$lt": row_id(user, position) },
         None => doc! { "$gte": row_id(user, 0), "$lte": row_id(user, u128::MAX) },
-    }
+    };
+    doc! { ID: ids }
 }
 
 /// The position of a notice in all inboxes: the 48 bits of the time in its id, and the other 80
@@ -92,7 +93,8 @@ pub fn without_content() -> Document {
 
 /// The statement that changes an inbox.
 pub fn update_of(user: LocalityId, change: &InboxChange) -> Document {
-    let mut rows = doc! { ID: rows_of(user, None), SENT: { "$exists": true } };
+    let mut rows = rows_of(user, None);
+    rows.insert(SENT, doc! { "$exists": true });
     let ids = |ids: &[LocalityId]| -> Vec<_> { ids.iter().map(|id| id_value(*id)).collect() };
     let unread = doc! { "$exists": false };
     let update = match change {
@@ -114,11 +116,16 @@ pub fn update_of(user: LocalityId, change: &InboxChange) -> Document {
 
 /// The owner of a row, and the position of its notice.
 pub fn read_id(row: &RawDocument) -> Result<(LocalityId, u128), Fault> {
-    let [id] = read_fields(row, [ID])?;
+    let (user, position) = split_id(row)?;
+    Ok((user, u128::from_be_bytes(position.try_into().map_err(Fault::damaged)?)))
+}
+
+/// The owner of a document whose id begins with the id of a user, and the rest of its id.
+pub fn split_id(document: &RawDocument) -> Result<(LocalityId, &[u8]), Fault> {
+    let [id] = read_fields(document, [ID])?;
     let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
-    let (user, position) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
-    let position = position.try_into().map_err(Fault::damaged)?;
-    Ok((LocalityId::from(*user), u128::from_be_bytes(position)))
+    let (user, rest) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
+    Ok((LocalityId::from(*user), rest))
 }
 
 /// The entry in a row.

@@ -33,7 +33,7 @@ pub struct Unconfirmed {
     pub fault: Fault,
     /// What the mutation writes.
     pub written: Written,
-    /// What remains to do with inboxes if it has happened.
+    /// The inboxes from which notices are removed if it has happened.
     pub inboxes: InboxWork,
     /// Removes the written users and keys from the cache when it is dropped: after the recovery.
     pub pending: Option<PendingWrite>,

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::client::error::Fault;
 use crate::inbox::row::{NOTICE, read_id, row_id};
-use crate::schema::bson::{as_id, by_id, read_fields, required};
+use crate::schema::bson::{as_id, read_fields, required};
 use crate::schema::fields::{ID, NOTICES};
 use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
@@ -58,12 +58,7 @@ impl IntegritySession {
         let mut left = HashSet::new();
         if !strays.is_empty() {
             sleep(REMOVAL_TIME).await;
-            let notices = self.collections.collection(NOTICES);
-            let mut options = self.collections.time_limit();
-            options.projection = Some(doc! { ID: 1 });
-            for row in self.collections.find_documents(&notices, by_id(strays), options).await? {
-                left.insert(read_id(&row)?);
-            }
+            left.extend(self.collections.existing_rows(strays).await?);
         }
         let fault = |row: Row| {
             let is_left = left.contains(&(row.owner, row.position));
@@ -74,12 +69,11 @@ impl IntegritySession {
 
     /// Removes the notices of users who do not exist.
     pub(super) async fn repair_each_notice(&self, faults: &[ContentFault]) -> Result<(), Fault> {
-        for fault in faults {
-            let ContentFault::Ownerless(owner, _) = fault else { continue };
-            if self.collections.present(&[*owner]).await?.is_empty() {
-                self.collections.delete_inbox(*owner).await?;
-            }
-        }
-        Ok(())
+        let owner = |fault: &ContentFault| match fault {
+            ContentFault::Ownerless(owner, _) => Some(*owner),
+            _ => None,
+        };
+        let owners: Vec<_> = faults.iter().filter_map(owner).collect();
+        self.collections.delete_inboxes_without_owner(&owners).await
     }
 }
