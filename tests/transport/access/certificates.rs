@@ -229,11 +229,13 @@ fn connections_count_for_the_caller_of_their_certificate() {
     let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
     let server = serve_with(&authority, &callers, "required", &["--max-connections", "8"]);
     authority.issue("client", named(&["dns:ops.corp"]));
-    let mut open: Vec<_> = (0..4).map(|_| connection(&server, &authority)).collect();
-    for stream in &mut open {
-        // The server's settings.
+    let open = (0..4).map(|_| {
+        let mut stream = connection(&server, &authority);
+        // The server's settings: it knows the certificate. Until then the connection is a stranger's.
         assert!(stream.read(&mut [0; 1_000]).unwrap() > 0, "it is open");
-    }
+        stream
+    });
+    let mut open: Vec<_> = open.collect();
     for stream in &mut open {
         stream.sock.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         let error = loop {
