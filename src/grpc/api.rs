@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::watch;
 use tonic::Status;
 
 use super::authorization::permitted_tenant;
+use super::batches::BatchPermits;
 use super::purpose;
 use polynym_access::Call;
 use polynym_directory::error::Error;
@@ -13,27 +14,17 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::context::{MutationCall, RequestContext};
 use polynym_transport::protocol;
-use polynym_transport::rich_status::internal;
-
-/// The maximum number of concurrent batches: each may hold a full answer in memory until it is
-/// sent.
-const MAX_BATCHES: usize = 64;
 
 pub struct Api {
     pub directory: Arc<Directory>,
-    batch_permits: Semaphore,
+    pub batch_permits: BatchPermits,
     /// Whether the server is stopping.
     pub stopping: watch::Receiver<bool>,
 }
 
 impl Api {
     pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
-        Self { directory, batch_permits: Semaphore::new(MAX_BATCHES), stopping }
-    }
-
-    /// Waits for a permit for a batch.
-    pub async fn batch_permit(&self) -> Result<SemaphorePermit<'_>, Status> {
-        self.batch_permits.acquire().await.map_err(|_| internal())
+        Self { directory, batch_permits: BatchPermits::default(), stopping }
     }
 
     /// The context of a call in a tenant that its caller may work in.

@@ -75,7 +75,7 @@ impl DirectoryService for Api {
         };
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| raw_identifier(Some(message))).collect();
-        let _permit = self.batch_permit().await?;
+        let _permit = self.batch_permits.take(&call).await?;
         let resolved = match as_of(&call, request.as_of.as_ref())? {
             None => self.directory.batch_resolve(&tenant, &raw, options).await,
             Some(time) => {
@@ -109,7 +109,7 @@ impl DirectoryService for Api {
     ) -> Result<Response<raw_response::BatchGot>, Status> {
         let (call, request) = authorized(request)?;
         let context = self.look_up(&call, &request.tenant)?;
-        let _permit = self.batch_permit().await?;
+        let _permit = self.batch_permits.take(&call).await?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
         let outcomes = got.map_err(status)?;
@@ -167,7 +167,7 @@ impl DirectoryService for Api {
             return Err(role_too_low("explain", Role::Admin));
         }
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
-        let _permit = self.batch_permit().await?;
+        let _permit = self.batch_permits.take(&call).await?;
         let search = SearchRequest {
             filter: &request.filter,
             order_by: &request.order_by,
@@ -194,7 +194,7 @@ impl DirectoryService for Api {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
         let history = convert::history(&request).map_err(status)?;
-        let _permit = self.batch_permit().await?;
+        let _permit = self.batch_permits.take(&call).await?;
         let page = self.directory.history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListHistoryResponse {
             events: page.events.iter().map(event_message).collect(),
@@ -220,7 +220,7 @@ impl DirectoryService for Api {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
         let events = convert::events(&request).map_err(status)?;
-        let _permit = self.batch_permit().await?;
+        let _permit = self.batch_permits.take(&call).await?;
         let page = self.directory.events(&context, events).await.map_err(status)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.iter().map(event_message).collect(),

@@ -4,7 +4,7 @@
 mod admin_service;
 mod api;
 mod authorization;
-mod batch_limit;
+mod batches;
 mod convert;
 mod directory_service;
 mod health;

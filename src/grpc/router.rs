@@ -15,7 +15,7 @@ use tower::util::BoxCloneSyncService;
 
 use super::api::Api;
 use super::authorization;
-use super::batch_limit::check_batch;
+use super::batches::check_batch;
 use super::health::HealthApi;
 use super::methods::{MAX_SMALL_BYTES, MAX_STREAM_BYTES, Service, Target};
 use super::stubs::admin_service_server::AdminServiceServer;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use metrics::Counter;
 use tokio::sync::Semaphore;
 
-use super::permit::{ActiveCount, MAX_METHODS, MethodCounts};
+use super::permit::{ActiveCount, MAX_METHODS, MethodCounts, share_of};
 use super::rate_limiter::RateLimiter;
 use super::tally::Tally;
 
@@ -30,6 +30,8 @@ pub struct CallerState {
     pub shared_bytes: AtomicIsize,
     /// The turn of its long computations.
     pub turn: Turn,
+    /// Its share of the permits for batches.
+    pub batches: BatchShare,
     /// Limits the rate of calls.
     pub calls: RateLimiter,
     /// Limits the rate of look-ups that find no user.
@@ -49,6 +51,20 @@ pub struct Turn(pub Arc<Semaphore>);
 impl Default for Turn {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(1)))
+    }
+}
+
+/// The maximum number of batches that a server works on at a time: each may hold a full answer in
+/// memory.
+pub const MAX_BATCHES: usize = 64;
+
+/// The share of a caller in the permits for batches.
+#[derive(Debug)]
+pub struct BatchShare(pub Semaphore);
+
+impl Default for BatchShare {
+    fn default() -> Self {
+        Self(Semaphore::new(share_of(MAX_BATCHES)))
     }
 }
 

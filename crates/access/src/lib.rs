@@ -19,7 +19,7 @@ mod token;
 
 pub use call::{Call, CallPurpose};
 pub use caller::{Caller, Tenants};
-pub use caller_state::{CallerState, CallerStates, Turn};
+pub use caller_state::{BatchShare, CallerState, CallerStates, MAX_BATCHES, Turn};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
 pub use permit::{ActiveCount, MethodCounts, Permit, share_of};

@@ -1,6 +1,5 @@
 //! The store of a server under test: the tests of the transport run on the embedded store, those
-//! of MongoDB run the same there. With the embedded store each call has its own task, with
-//! MongoDB calls run on the task of their connection.
+//! of MongoDB run the same there.
 
 use tempfile::{NamedTempFile, TempDir};
 

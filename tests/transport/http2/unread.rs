@@ -69,7 +69,7 @@ fn ask_and_wait(store: &TestStore, window: u32) -> Vec<Frame> {
         measure();
         sleep(Duration::from_millis(100));
     }
-    assert!(peak < 320 * MEBI, "{} MiB more than before", peak / MEBI);
+    assert!(peak < 128 * MEBI, "{} MiB more than before", peak / MEBI);
 
     std::iter::from_fn(|| raw.next()).collect()
 }
