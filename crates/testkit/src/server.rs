@@ -118,10 +118,10 @@ impl Server {
         assert!(sent.unwrap().success());
     }
 
-    /// The resident memory of the server, in bytes.
+    /// The memory of the server in bytes, without its code, which is resident where it has run.
     pub fn memory(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
     }
 
