@@ -13,7 +13,7 @@ use crate::version::{INBOXED, SHARING};
 use polynym_directory::model::notice::Notice;
 use polynym_directory::stores::{InboxChange, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
-use polynym_store_common::integrity::ContentFault;
+use polynym_store_common::integrity::NoticeFault;
 
 /// The most rows that are read to mark notices up to a time: mutations wait for it.
 const MARKED_ROWS: usize = 200;
@@ -186,17 +186,17 @@ impl<'t> Inboxes<'t> {
     }
 
     /// Repairs a fault of the content of a notice.
-    pub fn repair(&mut self, fault: &ContentFault) -> Result<(), Fault> {
+    pub fn repair(&mut self, fault: &NoticeFault) -> Result<(), Fault> {
         let Some(contents) = &mut self.contents else { return Ok(()) };
         match *fault {
-            ContentFault::Lost(_, _, notice) if contents.has(notice)? => Ok(()),
-            ContentFault::Lost(user, position, _) => {
+            NoticeFault::Lost(_, _, notice) if contents.has(notice)? => Ok(()),
+            NoticeFault::Lost(user, position, _) => {
                 self.edit_at(user, position, EntryRecord::delete)
             }
-            ContentFault::Unlisted(user, notice) => contents.list_user(notice, user),
-            ContentFault::Stray(user, notice) => contents.remove_user(notice, user),
-            ContentFault::Unused(notice) => contents.remove_unused(notice),
-            ContentFault::Ownerless(user, _) => self.forget(user),
+            NoticeFault::Unlisted(user, notice) => contents.list_user(notice, user),
+            NoticeFault::Stray(user, notice) => contents.remove_user(notice, user),
+            NoticeFault::Unused(notice) => contents.remove_unused(notice),
+            NoticeFault::Ownerless(user, _) => self.forget(user),
         }
     }
 

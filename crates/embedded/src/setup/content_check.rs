@@ -12,7 +12,7 @@ use crate::inbox::entry::EntryRecord;
 use crate::inbox::inboxes::keys_of;
 use crate::lookup::snapshot::optional;
 use crate::schema::tables::{INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES};
-use polynym_store_common::integrity::ContentFault;
+use polynym_store_common::integrity::NoticeFault;
 
 type Position = (&'static [u8; 16], u64);
 type Pair = (&'static [u8; 16], &'static [u8; 16]);
@@ -51,7 +51,7 @@ impl ContentCheck {
         }))
     }
 
-    fn step(&mut self) -> Result<Option<Option<ContentFault>>, Fault> {
+    fn step(&mut self) -> Result<Option<Option<NoticeFault>>, Fault> {
         if let Some(row) = self.rows_left.next() {
             let (key, row) = row?;
             let (user, position) = key.value();
@@ -62,13 +62,13 @@ impl ContentCheck {
             let (notice, user) = key.value();
             let (notice, user) = (LocalityId::from(*notice), LocalityId::from(*user));
             let has_notice = self.has_notice(user, notice)?;
-            return Ok(Some((!has_notice).then_some(ContentFault::Stray(user, notice))));
+            return Ok(Some((!has_notice).then_some(NoticeFault::Stray(user, notice))));
         }
         let Some(row) = self.contents_left.next() else { return Ok(None) };
         let notice = LocalityId::from(*row?.0.value());
         let is_used = self.incomplete.contains(&notice)
             || self.users.range(users_of(&notice))?.next().transpose()?.is_some();
-        Ok(Some((!is_used).then_some(ContentFault::Unused(notice))))
+        Ok(Some((!is_used).then_some(NoticeFault::Unused(notice))))
     }
 
     fn check_row(
@@ -76,14 +76,14 @@ impl ContentCheck {
         user: LocalityId,
         position: u64,
         row: &[u8],
-    ) -> Result<Option<ContentFault>, Fault> {
+    ) -> Result<Option<NoticeFault>, Fault> {
         let Some(notice) = shared_notice(row) else { return Ok(None) };
         if self.contents.get(notice.as_bytes())?.is_none() {
-            return Ok(Some(ContentFault::Lost(user, position, notice)));
+            return Ok(Some(NoticeFault::Lost(user, position, notice)));
         }
         if self.users.get((notice.as_bytes(), user.as_bytes()))?.is_none() {
             self.incomplete.insert(notice);
-            return Ok(Some(ContentFault::Unlisted(user, notice)));
+            return Ok(Some(NoticeFault::Unlisted(user, notice)));
         }
         Ok(None)
     }
@@ -106,7 +106,7 @@ impl ContentCheck {
 }
 
 impl Iterator for ContentCheck {
-    type Item = Result<Option<ContentFault>, Fault>;
+    type Item = Result<Option<NoticeFault>, Fault>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()

@@ -30,7 +30,7 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION};
 use polynym_store_common::integrity::{
-    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past,
+    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,
     Presence, UserClaims, UserRow, link_repair, plan_repair,
 };
 
@@ -99,7 +99,7 @@ impl IntegritySession {
     }
 
     /// Repairs faults of the contents of notices.
-    fn write_contents(&self, faults: &[ContentFault]) -> Result<(), Fault> {
+    fn write_notices(&self, faults: &[NoticeFault]) -> Result<(), Fault> {
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
         if let Some(mut inboxes) = Inboxes::open(&transaction, schema_version(&transaction)?)? {
@@ -239,14 +239,14 @@ impl CheckableStore for IntegritySession {
         rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
     }
 
-    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+    fn notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         let check = self.read(ContentCheck::new);
         let faults = |check: Option<ContentCheck>| check.into_iter().flatten();
         rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
     }
 
-    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error> {
-        Ok(self.write_contents(faults)?)
+    async fn repair_notices(&self, faults: &[NoticeFault]) -> Result<(), Error> {
+        Ok(self.write_notices(faults)?)
     }
 
     async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {

@@ -41,7 +41,7 @@ use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
-    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, ContentFault, IndexFault, Past,
+    BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,
     Presence, UserClaims, UserRow, link_repair, plan_repair,
 };
 
@@ -325,11 +325,11 @@ impl CheckableStore for IntegritySession {
         ended.map(|row| Ok(row??)).boxed()
     }
 
-    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+    fn notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         self.all_notice_faults()
     }
 
-    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error> {
+    async fn repair_notices(&self, faults: &[NoticeFault]) -> Result<(), Error> {
         Ok(self.repair_each_notice(faults).await?)
     }
 

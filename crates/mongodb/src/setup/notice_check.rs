@@ -15,7 +15,7 @@ use crate::schema::bson::{as_id, read_fields, required};
 use crate::schema::fields::{ID, NOTICES};
 use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
-use polynym_store_common::integrity::ContentFault;
+use polynym_store_common::integrity::NoticeFault;
 
 /// The time in which a purge or a delivery removes the rows of a user who does not exist.
 const REMOVAL_TIME: Duration = Duration::from_secs(2);
@@ -37,17 +37,17 @@ impl Row {
 
 impl IntegritySession {
     /// The faults of all notices.
-    pub(super) fn all_notice_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>> {
+    pub(super) fn all_notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         let (notices, fields) = (self.collections.collection(NOTICES), doc! { ID: 1, NOTICE: 1 });
         let rows = self.walk_fields(&notices, fields, Row::read).try_chunks(BATCH);
-        let faults = rows.map_err(|error| error.1).and_then(|rows| self.notice_faults(rows));
+        let faults = rows.map_err(|error| error.1).and_then(|rows| self.stray_notices(rows));
         faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
     }
 
-    async fn notice_faults(
+    async fn stray_notices(
         &self,
         rows: Vec<Result<Row, Fault>>,
-    ) -> Result<Vec<Option<ContentFault>>, Error> {
+    ) -> Result<Vec<Option<NoticeFault>>, Error> {
         let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
         let mut owners: Vec<_> = rows.iter().map(|row| row.owner).collect();
         owners.dedup();
@@ -62,15 +62,15 @@ impl IntegritySession {
         }
         let fault = |row: Row| {
             let is_left = left.contains(&(row.owner, row.position));
-            is_left.then_some(ContentFault::Ownerless(row.owner, row.notice))
+            is_left.then_some(NoticeFault::Ownerless(row.owner, row.notice))
         };
         Ok(rows.into_iter().map(fault).collect())
     }
 
     /// Removes the notices of users who do not exist.
-    pub(super) async fn repair_each_notice(&self, faults: &[ContentFault]) -> Result<(), Fault> {
-        let owner = |fault: &ContentFault| match fault {
-            ContentFault::Ownerless(owner, _) => Some(*owner),
+    pub(super) async fn repair_each_notice(&self, faults: &[NoticeFault]) -> Result<(), Fault> {
+        let owner = |fault: &NoticeFault| match fault {
+            NoticeFault::Ownerless(owner, _) => Some(*owner),
             _ => None,
         };
         let owners: Vec<_> = faults.iter().filter_map(owner).collect();

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use locality_uuid::LocalityId;
 
-use super::finding::{BulkFault, ContentFault, IndexFault};
+use super::finding::{BulkFault, IndexFault, NoticeFault};
 use super::histories::Past;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
@@ -59,10 +59,10 @@ pub trait CheckableStore: Sync {
 
     /// The check of notices: an item for each checked record, with the fault if there is one. A
     /// store in which users share contents is not in use meanwhile.
-    fn content_faults(&self) -> BoxStream<'_, Result<Option<ContentFault>, Error>>;
+    fn notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>>;
 
     /// Repairs faults of notices. Every fault can be repaired.
-    async fn repair_contents(&self, faults: &[ContentFault]) -> Result<(), Error>;
+    async fn repair_notices(&self, faults: &[NoticeFault]) -> Result<(), Error>;
 
     /// Repairs faults of the index. Every fault can be repaired.
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error>;

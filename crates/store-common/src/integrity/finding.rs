@@ -17,7 +17,7 @@ pub enum IndexFault {
 
 /// A fault of a notice, or of the content that it shares with the notices of other users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ContentFault {
+pub enum NoticeFault {
     /// A notice has lost its content: the user, the position in the inbox, and the notice.
     Lost(LocalityId, u64, LocalityId),
     /// The content does not list a user who has the notice.
@@ -347,15 +347,15 @@ impl Finding {
     }
 
     /// A fault of the content of a notice.
-    pub(super) fn of_content(fault: &ContentFault, repair: RepairState) -> Self {
+    pub(super) fn of_notice(fault: &NoticeFault, repair: RepairState) -> Self {
         let (fault, user, notice) = match *fault {
-            ContentFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
-            ContentFault::Unlisted(user, notice) => {
+            NoticeFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
+            NoticeFault::Unlisted(user, notice) => {
                 (Inconsistency::UnlistedNotice, Some(user), notice)
             }
-            ContentFault::Stray(user, notice) => (Inconsistency::StrayContent, Some(user), notice),
-            ContentFault::Unused(notice) => (Inconsistency::StrayContent, None, notice),
-            ContentFault::Ownerless(user, notice) => {
+            NoticeFault::Stray(user, notice) => (Inconsistency::StrayContent, Some(user), notice),
+            NoticeFault::Unused(notice) => (Inconsistency::StrayContent, None, notice),
+            NoticeFault::Ownerless(user, notice) => {
                 (Inconsistency::StrayNotice, Some(user), notice)
             }
         };

@@ -20,7 +20,7 @@ pub use checkable::{
 };
 pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{
-    BulkFault, BulkKey, ContentFault, Finding, Inconsistency, IndexFault, RepairState, Summary,
+    BulkFault, BulkKey, Finding, Inconsistency, IndexFault, NoticeFault, RepairState, Summary,
 };
 pub use histories::Past;
 pub use links::{index_repair, link_repair};

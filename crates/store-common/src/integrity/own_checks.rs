@@ -39,9 +39,9 @@ impl<A: CheckableStore> Run<'_, A> {
         let pass = Pass {
             walk: "notices",
             of: None,
-            faults: self.store.content_faults(),
-            repair: |store: &A, faults| store.repair_contents(faults),
-            finding: Finding::of_content,
+            faults: self.store.notice_faults(),
+            repair: |store: &A, faults| store.repair_notices(faults),
+            finding: Finding::of_notice,
         };
         self.pass(pass).await
     }
