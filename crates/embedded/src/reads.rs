@@ -15,8 +15,8 @@ use polynym_directory::stores::{ANSWER_BYTES, ItemResult};
 /// The look-ups of a batch beyond which it is large: it takes a permit, since it would delay single
 /// look-ups.
 const MAX_SMALL_BATCH: usize = 64;
-/// The bytes of users beyond which a batch is large: it holds them until it ends.
-const MAX_SMALL_BYTES: usize = 128 << 10;
+/// The bytes of users beyond which a batch is large, however few they are.
+const MAX_SMALL_BYTES: usize = 512 << 10;
 
 impl Embedded {
     /// Looks up each of `wanted`, until the results exceed the size of an answer.
@@ -26,25 +26,40 @@ impl Embedded {
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
         size: impl Fn(&T) -> usize,
     ) -> Result<Vec<ItemResult<T>>, Error> {
-        let is_large = |bytes| wanted.len() > MAX_SMALL_BATCH || bytes > MAX_SMALL_BYTES;
-        let mut permit = None;
+        if wanted.len() <= MAX_SMALL_BATCH {
+            let (found, bytes) = self.read_up_to(MAX_SMALL_BYTES, wanted, &look_up, &size).await?;
+            if bytes <= MAX_SMALL_BYTES {
+                return Ok(found);
+            }
+        }
+        // It begins again: a batch that waits holds neither users nor a snapshot.
+        let _permit = self.batch_permits.acquire().await.ok();
+        let (found, _) = self.read_up_to(ANSWER_BYTES, wanted, look_up, size).await?;
+        Ok(found)
+    }
+
+    /// Looks up each of `wanted`, until the results exceed this size. Returns it, too.
+    async fn read_up_to<K, T>(
+        &self,
+        limit: usize,
+        wanted: &[K],
+        look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
+        size: impl Fn(&T) -> usize,
+    ) -> Result<(Vec<ItemResult<T>>, usize), Error> {
         let published = self.published.load();
         let snapshot = published.as_ref().ok_or_else(|| self.closed())?;
         let (mut found, mut bytes, mut pace) =
             (Vec::with_capacity(wanted.len()), 0, Pace::default());
         for key in wanted {
-            if permit.is_none() && is_large(bytes) {
-                permit = self.batch_permits.acquire().await.ok();
-            }
             pace.rest().await;
             let item = self.guarded(snapshot, || item_result(look_up(snapshot, key)))?;
             bytes += item.as_ref().ok().and_then(Option::as_ref).map_or(0, &size);
             found.push(item);
-            if bytes > ANSWER_BYTES {
-                return Ok(found);
+            if bytes > limit {
+                break;
             }
         }
-        Ok(found)
+        Ok((found, bytes))
     }
 
     /// Reads from the published snapshot.

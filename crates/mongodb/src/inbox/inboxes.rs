@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, doc, rawdoc};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
@@ -165,6 +165,12 @@ impl Collections {
             return;
         }
         let deadline = Instant::now() + self.timeout;
+        if timeout_at(deadline, self.settle(work, deadline)).await.is_err() {
+            tracing::warn!("MongoDB is slow: the inboxes of purged users may have notices");
+        }
+    }
+
+    async fn settle(&self, work: InboxWork, deadline: Instant) {
         for user in work.purged {
             let delete = || self.delete_inbox(user);
             let backoff = Backoff::for_transaction(deadline);

@@ -3,6 +3,7 @@
 
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use mongodb::error::Error as DriverError;
 
 use crate::client::error::{Fault, has_code};
 use crate::database::collections::Collections;
@@ -35,12 +36,15 @@ pub struct MovedBuckets {
 }
 
 impl Collections {
-    /// Has MongoDB refuse all writes of buckets: a server of an older program may be late.
-    pub async fn close_buckets(&self) -> Result<(), Fault> {
+    /// Has MongoDB refuse all writes of buckets: a server of an older program may be late. Waits
+    /// for transactions for this number of milliseconds.
+    pub async fn close_buckets(&self, wait: i64) -> Result<(), DriverError> {
         let nothing = doc! { "_id": { "$exists": false } };
-        let close = doc! { "collMod": INBOX, "validator": nothing, "validationLevel": "strict" };
+        let close = doc! {
+            "collMod": INBOX, "validator": nothing, "validationLevel": "strict", "maxTimeMS": wait,
+        };
         match self.database.run_command(close).await {
-            Err(error) if !has_code(&error.kind, NO_SUCH_COLLECTION) => Err(error.into()),
+            Err(error) if !has_code(&error.kind, NO_SUCH_COLLECTION) => Err(error),
             _ => Ok(()),
         }
     }

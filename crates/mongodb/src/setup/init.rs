@@ -28,9 +28,9 @@ use crate::setup::validators::{
 
 /// The milliseconds for which an attempt to change a validator waits for transactions. All other
 /// operations wait for the attempt.
-const VALIDATOR_WAIT_MS: i64 = 500;
+pub const VALIDATOR_WAIT_MS: i64 = 500;
 /// The total time of these attempts: longer than the lifetime of an abandoned transaction.
-const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
+pub const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// The age in milliseconds of the document of a server that has stopped.
 const GONE_MS: i64 = 30_000;

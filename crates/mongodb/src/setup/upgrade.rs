@@ -21,7 +21,8 @@ use crate::database::operations::Mongo;
 use crate::inbox::moves::MovedBuckets;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, VersionGuard, Versions};
-use crate::setup::init::complete;
+use crate::setup::cluster::retry_for;
+use crate::setup::init::{VALIDATOR_TIMEOUT, VALIDATOR_WAIT_MS, complete};
 use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_identifier::Rules;
 
@@ -144,7 +145,8 @@ impl Upgrade<'_> {
         let version_guard = VersionGuard::new(self.supported, versions);
         let collections =
             Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        collections.close_buckets().await.map_err(failed)?;
+        retry_for(VALIDATOR_TIMEOUT, async || collections.close_buckets(VALIDATOR_WAIT_MS).await)
+            .await?;
         let mut moved = MovedBuckets::default();
         while collections.move_buckets(&mut moved).await.map_err(failed)? {
             (self.progress)(&format!("{} notices were moved", moved.notices));
