@@ -231,7 +231,7 @@ fn connections_count_for_the_caller_of_their_certificate() {
     authority.issue("client", named(&["dns:ops.corp"]));
     let open = (0..4).map(|_| {
         let mut stream = connection(&server, &authority);
-        // The server's settings: it knows the certificate. Until then the connection is a stranger's.
+        // The server's settings: it knows the certificate. Until then it is a stranger's.
         assert!(stream.read(&mut [0; 1_000]).unwrap() > 0, "it is open");
         stream
     });
