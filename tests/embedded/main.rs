@@ -38,8 +38,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use conformance::{Failure, StoreFactory};
-use polynym_directory::Backend;
+use conformance::step::{Action, Etag, Step};
+use conformance::{Failure, StoreFactory, model};
+use polynym_directory::{Backend, ConflictPolicy};
 use polynym_embedded::{Embedded, Options};
 use tempfile::TempDir;
 
@@ -85,4 +86,27 @@ async fn conformance() {
 #[test]
 fn random_operations_agree_with_the_model() {
     support::steps::against_the_model(48, || Folder::new(Options::default()));
+}
+
+/// Limits may be lowered between a merge and its undoing.
+#[tokio::test]
+async fn an_unmerge_beyond_a_limit_agrees_with_the_model() {
+    let step = |action, user, room| Step {
+        action,
+        user,
+        tenant: 0,
+        etag: Etag::Any,
+        request: None,
+        room,
+        policies: 0,
+        dry_run: false,
+        elapsed: 0,
+    };
+    let steps = [
+        step(Action::Create(vec![0, 3, 2], false), 0, 100),
+        step(Action::Create(vec![], false), 0, 100),
+        step(Action::Merge(0, ConflictPolicy::PrimaryWins), 1, 100),
+        step(Action::Unmerge(0), 1, 1),
+    ];
+    model::run(Arc::new(Folder::new(Options::default())), &steps).await.unwrap();
 }

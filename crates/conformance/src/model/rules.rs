@@ -273,9 +273,23 @@ impl ReferenceModel {
         }
     }
 
-    /// The refusals for limits that the mutation exceeds.
+    /// The refusals for limits that the mutation exceeds: those of its user and, if it undoes a
+    /// merge, of the user that it restores.
     fn exceeded_limits(&self, before: &ReferenceModel, mutation: &Mutation) -> Vec<Error> {
-        let Some(id) = mutation.user_id() else { return Vec::new() };
+        let restored = match mutation.user_change() {
+            Some(UserChange::Unmerge(secondary)) => Some(*secondary),
+            _ => None,
+        };
+        let users = mutation.user_id().into_iter().chain(restored);
+        users.flat_map(|id| self.limits_exceeded_by(id, before, mutation)).collect()
+    }
+
+    fn limits_exceeded_by(
+        &self,
+        id: LocalityId,
+        before: &ReferenceModel,
+        mutation: &Mutation,
+    ) -> Vec<Error> {
         let identities = |state: &ReferenceModel| {
             state.people.get(&id).map_or(0, |person| person.user.identities.len())
         };
