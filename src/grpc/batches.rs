@@ -25,9 +25,10 @@ impl Default for BatchPermits {
 impl BatchPermits {
     /// Waits for a permit. A caller with its share of them waits for its own calls alone.
     pub async fn take<'p>(&'p self, caller: &'p Caller) -> Result<Permits<'p>, Status> {
-        let own = match caller.is_anonymous() {
-            true => None,
-            false => Some(caller.state.batches.0.acquire().await.map_err(|_| internal())?),
+        let own = if caller.is_anonymous() {
+            None
+        } else {
+            Some(caller.state.batches.0.acquire().await.map_err(|_| internal())?)
         };
         Ok((own, self.0.acquire().await.map_err(|_| internal())?))
     }
@@ -48,15 +49,13 @@ pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Statu
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use futures_util::FutureExt;
     use tonic_types::StatusExt;
 
     use super::*;
 
     fn named(name: &str) -> Caller {
-        Caller { name: name.to_owned(), state: Arc::default(), ..Caller::anonymous() }
+        Caller { name: name.to_owned(), ..Caller::anonymous() }
     }
 
     #[test]

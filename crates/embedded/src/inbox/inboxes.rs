@@ -185,7 +185,7 @@ impl<'t> Inboxes<'t> {
         Ok(())
     }
 
-    /// Repairs a fault of the content of a notice.
+    /// Repairs a fault of a notice.
     pub fn repair(&mut self, fault: &NoticeFault) -> Result<(), Fault> {
         let Some(contents) = &mut self.contents else { return Ok(()) };
         match *fault {

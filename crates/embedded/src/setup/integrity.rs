@@ -98,7 +98,7 @@ impl IntegritySession {
         self.open.commit(transaction)
     }
 
-    /// Repairs faults of the contents of notices.
+    /// Repairs faults of notices.
     fn write_notices(&self, faults: &[NoticeFault]) -> Result<(), Fault> {
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);

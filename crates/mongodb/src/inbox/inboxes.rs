@@ -186,8 +186,9 @@ impl Collections {
     /// Removes the inboxes of those among `users` that do not exist.
     pub async fn delete_inboxes_without_owner(&self, users: &[LocalityId]) -> Result<(), Fault> {
         let present = self.present(users).await?;
-        for gone in users.iter().filter(|user| !present.contains(user)) {
-            self.delete_inbox(*gone).await?;
+        let gone: HashSet<_> = users.iter().filter(|user| !present.contains(user)).collect();
+        for user in gone {
+            self.delete_inbox(*user).await?;
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
 use crate::client::documents::collect;
+use crate::client::error::has_code;
 use crate::schema::fields::ID;
 use crate::setup::presplit::Hashes;
 use crate::setup::validators::shard_key;
@@ -250,7 +251,7 @@ where
 }
 
 fn is_conflict(error: &DriverError) -> bool {
-    matches!(&*error.kind, ErrorKind::Command(error) if error.code == CONFLICTING_OPERATION)
+    has_code(&error.kind, CONFLICTING_OPERATION)
 }
 
 fn is_retryable(error: &DriverError) -> bool {

@@ -346,7 +346,7 @@ impl Finding {
         Self { fault, user, other: None, key: None, document, repair }
     }
 
-    /// A fault of the content of a notice.
+    /// A fault of a notice.
     pub(super) fn of_notice(fault: &NoticeFault, repair: RepairState) -> Self {
         let (fault, user, notice) = match *fault {
             NoticeFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
