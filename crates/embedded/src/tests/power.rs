@@ -375,7 +375,7 @@ async fn acknowledged_mutations_survive_a_power_loss() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_grows_and_shrinks_survives_a_power_loss() {
-    lose_power_while_growing(40, 2).await;
+    lose_power_while_growing(20, 2).await;
 }
 
 /// A new store gets its name only once all of it is durable.
