@@ -156,13 +156,13 @@ async fn a_nearly_full_disk_rejects_notices_and_takes_users() {
     store.mutate(users::creation(1)).await.unwrap();
 }
 
+const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("inbox");
 const CONTENTS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("inbox_contents");
 const CONTENT_USERS: TableDefinition<'_, (&[u8; 16], &[u8; 16]), ()> =
     TableDefinition::new("inbox_content_users");
 
 /// The bytes of all rows of inboxes and of shared contents, and the number of these.
 fn stored(folder: &Path) -> (usize, u64) {
-    const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition::new("inbox");
     let transaction = database(folder).begin_read().unwrap();
     let inbox = transaction.open_table(INBOX).unwrap();
     let rows: usize = inbox.iter().unwrap().map(|row| row.unwrap().1.value().len()).sum();
@@ -301,6 +301,35 @@ async fn verify_repairs_shared_contents() {
     assert_eq!(stored(&path).1, 0);
 }
 
+/// Reports what cannot be read, and leaves it.
+#[tokio::test]
+async fn verify_reports_unreadable_notices() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = store_with(folder.path(), 2, None).await;
+    let (ids, both) = (Generator::new(Mode::Variable), [users::id(0), users::id(1)]);
+    let shared = ids.next_id();
+    store.deliver(large("web", shared, both.to_vec())).await.unwrap();
+    drop(store);
+    let database = database(&path);
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut rows = transaction.open_table(INBOX).unwrap();
+        rows.insert((both[0].as_bytes(), 77), b"no notice".as_slice()).unwrap();
+        let mut contents = transaction.open_table(CONTENTS).unwrap();
+        contents.insert(shared.as_bytes(), b"no content".as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+    drop(database);
+    let unreadable = |key| ("unreadable_notice", None, key);
+    let mut expected =
+        [unreadable(shared.to_string()), unreadable(format!("{}/77", both[0]))].to_vec();
+    expected.sort();
+    for repairs in [false, true, false] {
+        assert_eq!(findings(&path, repairs).await, expected);
+    }
+}
+
 type Found = (&'static str, Option<LocalityId>, String);
 
 /// The findings of a verification, which repairs them if `repairs` is set.
@@ -309,7 +338,9 @@ async fn findings(folder: &Path, repairs: bool) -> Vec<Found> {
     impl Observer for Findings {
         fn at(&mut self, _: &'static str, _: u64, _: u64) {}
         fn found(&mut self, finding: &Finding) {
-            assert_eq!(finding.repair, self.1);
+            let is_repairable = finding.fault.is_repairable();
+            let expected = if is_repairable { self.1 } else { RepairState::Impossible };
+            assert_eq!(finding.repair, expected);
             let notice = finding.document.clone().unwrap();
             self.0.push((finding.fault.word(), finding.user, notice));
         }

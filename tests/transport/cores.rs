@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use http::Version;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::grpc;
 use polynym_access::Access;
@@ -16,12 +17,16 @@ use polynym_embedded::Embedded;
 use polynym_identifier::IdentityKey;
 use polynym_proto::v1;
 use polynym_transport::{Listeners, Options};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Handle, Id, Runtime};
 use tokio::sync::oneshot;
 
 use crate::server::Server;
 use crate::support::calls::{Client, handle};
+use crate::support::http::HttpClient;
+
+const BATCH: &str = "/polynym.v1.DirectoryService/BatchResolveIdentities";
 
 /// A store that counts its look-ups by runtime, and finds nobody after a pause.
 #[derive(Default)]
@@ -125,14 +130,51 @@ async fn large_batches_do_not_hold_up_their_core() {
     });
 
     let mut client = Client::connect(&server.url).await;
+    let median = median_time(&mut client, Duration::from_secs(2)).await;
+    assert!(!greedy.is_finished());
+    assert!(median < Duration::from_millis(50), "{median:?}");
+}
+
+/// Large messages as JSON on four connections to a server with one core, beside single look-ups.
+#[tokio::test]
+async fn large_messages_as_json_do_not_hold_up_their_core() {
+    let options = ["--sample", "--threads", "1", "--http-listen", "127.0.0.1:0"];
+    let mut server = Server::start(&options);
+    let url = server.http_url();
+    let mut client = Client::connect(&server.url).await;
+    let period = Duration::from_millis(500);
+    let alone = median_time(&mut client, period).await;
+    let greedy = tokio::spawn(async move {
+        let names =
+            (0..1_000).map(|n| json!({ "handle": format!("nobody-{n}-{}", "x".repeat(90)) }));
+        let request = json!({ "identifiers": names.collect::<Vec<_>>() }).to_string();
+        let loops = (0..4).map(async |_| {
+            let mut client = HttpClient::connect(&url, Version::HTTP_2).await;
+            loop {
+                let answer = client.post(BATCH, "application/json", &[], request.clone()).await;
+                assert!(answer.body.len() > 64 << 10, "{} bytes", answer.body.len());
+            }
+        });
+        futures_util::future::join_all(loops).await
+    });
+    // Other tests may disturb some of the attempts.
+    let mut medians = Vec::new();
+    while medians.last().is_none_or(|median| *median > 4 * alone) {
+        assert!(medians.len() < 6, "{alone:?} alone, {medians:?} beside");
+        medians.push(median_time(&mut client, period).await);
+        assert!(!greedy.is_finished());
+    }
+    println!("{alone:?} alone, {medians:?} beside");
+}
+
+/// The median time of look-ups, one after the other.
+async fn median_time(client: &mut Client, period: Duration) -> Duration {
     let (mut times, begun) = (Vec::new(), Instant::now());
-    while begun.elapsed() < Duration::from_secs(2) {
+    while begun.elapsed() < period {
         let before = Instant::now();
         client.resolve(handle("nobody")).await.unwrap_err();
         times.push(before.elapsed());
     }
-    assert!(!greedy.is_finished());
     times.sort();
-    let median = times[times.len() / 2];
-    assert!(median < Duration::from_millis(50), "{median:?} of {} look-ups", times.len());
+    times[times.len() / 2]
 }

@@ -11,7 +11,7 @@ use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::{ENCODING, PREFIX, reserve};
 
-/// The bytes that are decompressed before they are reserved.
+/// The bytes that are decompressed before they are reserved, and before other tasks run.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Whether the messages of a request are compressed with gzip.
@@ -20,7 +20,7 @@ pub fn is_gzip(headers: &HeaderMap) -> bool {
 }
 
 /// The message with its prefix, decompressed if its flag says that it is compressed.
-pub fn decompressed(
+pub async fn decompressed(
     sent: Bytes,
     limit: usize,
     reservation: &mut Reservation,
@@ -43,6 +43,9 @@ pub fn decompressed(
         let length = message.len() - PREFIX;
         if length > limit {
             return Err(protocol::message_too_large(limit, length));
+        }
+        if length > CHUNK_BYTES {
+            tokio::task::yield_now().await;
         }
     }
     let length = (message.len() - PREFIX) as u32;

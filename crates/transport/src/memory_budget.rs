@@ -49,7 +49,7 @@ pub struct ConnectionBudget {
     pub streams: Arc<ActiveCount>,
     pub method_streams: MethodCounts,
     /// The turn of its long computations, without credentials.
-    pub turn: Turn,
+    turn: Turn,
     /// Whether a call or a stream began since the last check.
     was_used: AtomicBool,
 }
@@ -58,6 +58,7 @@ pub struct ConnectionBudget {
 struct Owner {
     state: Arc<CallerState>,
     share: isize,
+    turn: Turn,
 }
 
 impl ConnectionBudget {
@@ -71,8 +72,14 @@ impl ConnectionBudget {
     pub fn assign_to(&self, caller: &Caller) {
         self.owner.get_or_init(|| {
             let share = caller.share(MAX_SHARED_BYTES as usize).min(MAX_SHARED_BYTES as usize);
-            Owner { state: caller.state.clone(), share: share as isize }
+            let turn = self.turn_of(caller).clone();
+            Owner { state: caller.state.clone(), share: share as isize, turn }
         });
+    }
+
+    /// The turn of a caller for long computations; without credentials, that of the connection.
+    pub fn turn_of<'t>(&'t self, caller: &'t Caller) -> &'t Turn {
+        if caller.is_anonymous() { &self.turn } else { &caller.state.turn }
     }
 
     /// Notes that a call or a stream began.
@@ -219,6 +226,11 @@ impl Reservation {
     #[cfg(test)]
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// The turn for long computations of the caller of the connection.
+    pub fn turn(&self) -> &Turn {
+        self.budget.owner.get().map_or(&self.budget.turn, |owner| &owner.turn)
     }
 
     /// Reserves more bytes. Returns whether they fit.

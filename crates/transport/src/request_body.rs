@@ -141,7 +141,7 @@ pub async fn read_message(
 ) -> Result<Request<RequestBody>, Status> {
     let (mut parts, body) = request.into_parts();
     let sent = collect_message(body, &parts.headers, limit, reservation).await?;
-    let message = gzip::decompressed(sent, limit, reservation)?;
+    let message = gzip::decompressed(sent, limit, reservation).await?;
     if gzip::is_gzip(&parts.headers) {
         parts.headers.remove(ENCODING);
     }

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, Mode};
-use mongodb::bson::{Document, doc};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Document, doc};
 use polynym_directory::stores::Inboxes;
 use polynym_directory::{Error, Mutations, UserChange};
 use polynym_identifier::{Identifier, RawIdentifier};
@@ -148,4 +149,36 @@ async fn notices_without_an_owner_are_removed() {
     }
     assert_eq!(store.inbox(users::id(2), None, 10, true).await.unwrap().len(), 1);
     store.close().await;
+}
+
+/// What cannot be read is reported and left: notices, and what an upgrade could not move.
+#[tokio::test(flavor = "multi_thread")]
+async fn unreadable_notices_are_reported() {
+    let uri = servers::one_member().await.uri("inbox_unreadable", "");
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let store = Mongo::open(&uri, Options::default()).await.unwrap();
+    store.mutate(users::creation(0)).await.unwrap();
+    let id = Generator::new(Mode::Variable).next_id();
+    store.deliver(Arc::new(delivery(id, START, users::id(0)))).await.unwrap();
+    store.close().await;
+    let database = database(&uri).await;
+    let notices = database.collection::<Document>("notices");
+    let damage =
+        doc! { "$set": { "b": Binary { subtype: BinarySubtype::Generic, bytes: vec![7] } } };
+    notices.update_one(doc! {}, damage).bypass_document_validation(true).await.unwrap();
+    let insert = async |name: &str, id: &str| {
+        let collection = database.collection(name);
+        let insert = collection.insert_one(doc! { "_id": id });
+        insert.bypass_document_validation(true).await.unwrap();
+    };
+    insert("notices", "no row").await;
+    insert("inbox", "no bucket").await;
+    for mend in [false, true] {
+        let (summary, findings) = audit(&uri, mend).await;
+        assert_eq!((summary.findings, summary.repaired, summary.repairable), (3, 0, 0));
+        assert!(findings.iter().all(|found| found.fault == Inconsistency::UnreadableNotice));
+        let documents: Vec<_> =
+            findings.iter().filter_map(|found| found.document.as_deref()).collect();
+        assert!(documents.contains(&"no row") && documents.contains(&"no bucket"), "{documents:?}");
+    }
 }

@@ -197,6 +197,7 @@ impl<'t> Inboxes<'t> {
             NoticeFault::Stray(user, notice) => contents.remove_user(notice, user),
             NoticeFault::Unused(notice) => contents.remove_unused(notice),
             NoticeFault::Ownerless(user, _) => self.forget(user),
+            NoticeFault::Unreadable(_) => Ok(()),
         }
     }
 

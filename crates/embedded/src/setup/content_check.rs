@@ -12,6 +12,7 @@ use crate::inbox::entry::EntryRecord;
 use crate::inbox::inboxes::keys_of;
 use crate::lookup::snapshot::optional;
 use crate::schema::tables::{INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES};
+use polynym_directory::encoded::notice::decode_content;
 use polynym_store_common::integrity::NoticeFault;
 
 type Position = (&'static [u8; 16], u64);
@@ -65,10 +66,16 @@ impl ContentCheck {
             return Ok(Some((!has_notice).then_some(NoticeFault::Stray(user, notice))));
         }
         let Some(row) = self.contents_left.next() else { return Ok(None) };
-        let notice = LocalityId::from(*row?.0.value());
+        let (notice, content) = row?;
+        let notice = LocalityId::from(*notice.value());
         let is_used = self.incomplete.contains(&notice)
             || self.users.range(users_of(&notice))?.next().transpose()?.is_some();
-        Ok(Some((!is_used).then_some(NoticeFault::Unused(notice))))
+        let is_readable = decode_content(content.value()).is_ok();
+        Ok(Some(match (is_used, is_readable) {
+            (true, true) => None,
+            (true, false) => Some(NoticeFault::Unreadable(notice.to_string())),
+            (false, _) => Some(NoticeFault::Unused(notice)),
+        }))
     }
 
     fn check_row(
@@ -77,6 +84,9 @@ impl ContentCheck {
         position: u64,
         row: &[u8],
     ) -> Result<Option<NoticeFault>, Fault> {
+        if !is_readable(row) {
+            return Ok(Some(NoticeFault::Unreadable(format!("{user}/{position}"))));
+        }
         let Some(notice) = shared_notice(row) else { return Ok(None) };
         if self.contents.get(notice.as_bytes())?.is_none() {
             return Ok(Some(NoticeFault::Lost(user, position, notice)));
@@ -111,6 +121,13 @@ impl Iterator for ContentCheck {
     fn next(&mut self) -> Option<Self::Item> {
         self.step().transpose()
     }
+}
+
+fn is_readable(row: &[u8]) -> bool {
+    let is_readable = |record: EntryRecord| {
+        record.id().is_ok() && record.content.is_none_or(|content| decode_content(&content).is_ok())
+    };
+    EntryRecord::read(row, true).is_ok_and(is_readable)
 }
 
 /// The notice of a row, if its content is shared. None for a row that cannot be read.

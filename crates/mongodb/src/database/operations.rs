@@ -98,9 +98,32 @@ impl Mongo {
         T: Send + 'static,
     {
         let task = self.spawn(self.abandoned(), work)?;
+        Ok(self.ended(task).await?)
+    }
+
+    /// Runs a write of several parts. Once it has begun, a failure may leave some of them written.
+    pub(crate) async fn write_parts<T, F>(
+        &self,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        let permit = self.shares.writes.take(1, self.deadline()).await?;
+        let work = holding(permit, work(self.collections.clone()));
+        let task = self.spawn(self.abandoned(), work)?;
+        self.ended(task).await.map_err(|fault| match fault.into() {
+            Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
+            other => other,
+        })
+    }
+
+    /// Waits for the end of a task, at most until the caller's deadline.
+    async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
         match timeout(self.collections.timeout, task).await {
-            Ok(ended) => Ok(ended.unwrap_or_else(|_| Err(Fault::Panicked))?),
-            Err(_) => Err(Fault::TimedOut.into()),
+            Ok(ended) => ended.unwrap_or(Err(Fault::Panicked)),
+            Err(_) => Err(Fault::TimedOut),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::schema::tail::bucket_id;
 use polynym_directory::timestamp::Timestamp;
 
 /// The collection of buckets.
-const INBOX: &str = "inbox";
+pub const INBOX: &str = "inbox";
 /// Of a bucket: its notices.
 const ENTRIES: &str = "m";
 /// The buckets of one step: at most some megabytes.

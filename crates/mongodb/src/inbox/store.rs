@@ -34,9 +34,7 @@ impl Inboxes for Mongo {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         self.check_inboxes()?;
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let deliver = |own: Arc<Collections>| async move { own.deliver(&delivery).await };
-        self.run_holding(permit, deliver).await.map_err(unknown)
+        self.write_parts(|own| async move { own.deliver(&delivery).await }).await
     }
 
     async fn holders(
@@ -78,9 +76,7 @@ impl Inboxes for Mongo {
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         self.check_inboxes()?;
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let changed = |own: Arc<Collections>| async move { own.change_inbox(user, &change).await };
-        self.run_holding(permit, changed).await.map_err(unknown)
+        self.write_parts(|own| async move { own.change_inbox(user, &change).await }).await
     }
 }
 
@@ -89,13 +85,5 @@ impl Mongo {
     fn check_inboxes(&self) -> Result<(), Error> {
         let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
         if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }
-    }
-}
-
-/// The error of a write of several parts, some of which may have succeeded.
-fn unknown(error: Error) -> Error {
-    match error {
-        Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
-        other => other,
     }
 }

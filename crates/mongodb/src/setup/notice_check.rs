@@ -1,4 +1,4 @@
-//! The check of notices for `store verify`: each has an owner that exists.
+//! The check of notices for `store verify`: each can be read, and has an owner that exists.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,13 +6,15 @@ use std::time::Duration;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use locality_uuid::LocalityId;
-use mongodb::bson::{RawDocument, doc};
+use mongodb::bson::RawDocument;
 use tokio::time::sleep;
 
 use crate::client::error::Fault;
-use crate::inbox::row::{NOTICE, read_id, row_id};
-use crate::schema::bson::{as_id, read_fields, required};
-use crate::schema::fields::{ID, NOTICES};
+use crate::inbox::moves::INBOX;
+use crate::inbox::row::{NOTICE, read_entry, read_id, row_id};
+use crate::schema::bson::{as_id, id_text, read_fields, required};
+use crate::schema::fields::NOTICES;
+use crate::schema::versions::Versions;
 use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
 use polynym_store_common::integrity::NoticeFault;
@@ -28,41 +30,59 @@ struct Row {
 }
 
 impl Row {
-    fn read(row: &RawDocument) -> Result<Self, Fault> {
-        let [notice] = read_fields(row, [NOTICE])?;
-        let (owner, position) = read_id(row)?;
-        Ok(Self { owner, position, notice: required(NOTICE, notice, as_id)? })
+    /// The row, or the id as text of one that is no notice.
+    fn read(row: &RawDocument) -> Result<Self, String> {
+        let read = || {
+            read_entry(row, true)?;
+            let [notice] = read_fields(row, [NOTICE])?;
+            let (owner, position) = read_id(row)?;
+            Ok::<_, Fault>(Self { owner, position, notice: required(NOTICE, notice, as_id)? })
+        };
+        read().map_err(|_| id_text(row))
     }
 }
 
 impl IntegritySession {
     /// The faults of all notices.
     pub(super) fn all_notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
-        let (notices, fields) = (self.collections.collection(NOTICES), doc! { ID: 1, NOTICE: 1 });
-        let rows = self.walk_fields(&notices, fields, Row::read).try_chunks(BATCH);
-        let faults = rows.map_err(|error| error.1).and_then(|rows| self.stray_notices(rows));
-        faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
+        let notices = self.collections.collection(NOTICES);
+        let rows = self.walk(&notices, Row::read).try_chunks(BATCH);
+        let faults = rows.map_err(|error| error.1).and_then(|rows| self.faults_of_notices(rows));
+        let faults = faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten();
+        faults.chain(self.left_buckets()).boxed()
     }
 
-    async fn stray_notices(
+    /// What an upgrade could not move to rows.
+    fn left_buckets(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
+        if !self.collections.version_guard.versions().is_ok_and(Versions::has_inboxes) {
+            return stream::empty().boxed();
+        }
+        let buckets = self.walk(&self.collections.collection(INBOX), id_text);
+        buckets.map_ok(|id| Some(NoticeFault::Unreadable(id))).boxed()
+    }
+
+    async fn faults_of_notices(
         &self,
-        rows: Vec<Result<Row, Fault>>,
+        rows: Vec<Result<Row, String>>,
     ) -> Result<Vec<Option<NoticeFault>>, Error> {
-        let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let mut owners: Vec<_> = rows.iter().map(|row| row.owner).collect();
+        let mut owners: Vec<_> = rows.iter().flatten().map(|row| row.owner).collect();
         owners.dedup();
         let present = self.collections.present(&owners).await?;
         let is_stray = |row: &&Row| !present.contains(&row.owner);
-        let strays = rows.iter().filter(is_stray).map(|row| row_id(row.owner, row.position));
+        let strays =
+            rows.iter().flatten().filter(is_stray).map(|row| row_id(row.owner, row.position));
         let strays: Vec<_> = strays.collect();
         let mut left = HashSet::new();
         if !strays.is_empty() {
             sleep(REMOVAL_TIME).await;
             left.extend(self.collections.existing_rows(strays).await?);
         }
-        let fault = |row: Row| {
-            let is_left = left.contains(&(row.owner, row.position));
-            is_left.then_some(NoticeFault::Ownerless(row.owner, row.notice))
+        let fault = |row: Result<Row, String>| match row {
+            Ok(row) => {
+                let is_left = left.contains(&(row.owner, row.position));
+                is_left.then_some(NoticeFault::Ownerless(row.owner, row.notice))
+            }
+            Err(id) => Some(NoticeFault::Unreadable(id)),
         };
         Ok(rows.into_iter().map(fault).collect())
     }

@@ -3,7 +3,7 @@
 use futures_util::stream::{self, BoxStream};
 use futures_util::{StreamExt, TryStreamExt};
 use mongodb::Collection;
-use mongodb::bson::{Document, RawDocument, RawDocumentBuf, doc};
+use mongodb::bson::{RawDocument, RawDocumentBuf, doc};
 use mongodb::options::ReadConcern;
 
 use crate::database::collections::LONG_READ;
@@ -18,21 +18,10 @@ impl IntegritySession {
         collection: &Collection<RawDocumentBuf>,
         row: fn(&RawDocument) -> T,
     ) -> BoxStream<'_, Result<T, Error>> {
-        self.walk_fields(collection, doc! {}, row)
-    }
-
-    /// The fields of a projection of all documents of a collection, ascending by id.
-    pub(super) fn walk_fields<T: Send + 'static>(
-        &self,
-        collection: &Collection<RawDocumentBuf>,
-        projection: Document,
-        row: fn(&RawDocument) -> T,
-    ) -> BoxStream<'_, Result<T, Error>> {
         let collection = collection.clone();
         let rows = async move {
             let mut finds = self.in_order().await?;
             let find = collection.find(doc! {}).sort(doc! { ID: 1 }).batch_size(BATCH as u32);
-            let find = find.projection(projection);
             let find = find.read_concern(ReadConcern::majority()).max_time(LONG_READ);
             let cursor = find.session(&mut finds.session).await.map_err(failure)?;
             let rows =

@@ -61,7 +61,7 @@ pub trait CheckableStore: Sync {
     /// store in which users share contents is not in use meanwhile.
     fn notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>>;
 
-    /// Repairs faults of notices. Every fault can be repaired.
+    /// Repairs faults of notices. Leaves unreadable ones unchanged.
     async fn repair_notices(&self, faults: &[NoticeFault]) -> Result<(), Error>;
 
     /// Repairs faults of the index. Every fault can be repaired.

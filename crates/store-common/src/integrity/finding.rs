@@ -16,8 +16,10 @@ pub enum IndexFault {
 }
 
 /// A fault of a notice, or of the content that it shares with the notices of other users.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoticeFault {
+    /// A record, by its key as text, that is not a notice or the content of one.
+    Unreadable(String),
     /// A notice has lost its content: the user, the position in the inbox, and the notice.
     Lost(LocalityId, u64, LocalityId),
     /// The content does not list a user who has the notice.
@@ -121,6 +123,8 @@ pub enum Inconsistency {
     UnreadableClaim,
     /// A record among the bulk changes is not that of its key.
     UnreadableBulk,
+    /// A record among the notices is not a notice.
+    UnreadableNotice,
 }
 
 /// The state of a fault after a verification.
@@ -169,7 +173,7 @@ pub struct Summary {
 
 impl Inconsistency {
     /// All kinds.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Unclaimed,
         Self::Misclaimed,
         Self::Differs,
@@ -196,6 +200,7 @@ impl Inconsistency {
         Self::UnreadableUser,
         Self::UnreadableClaim,
         Self::UnreadableBulk,
+        Self::UnreadableNotice,
     ];
 
     /// Whether the user's record decides the repair.
@@ -210,7 +215,8 @@ impl Inconsistency {
             Self::UnscheduledBulk | Self::StrayBulkTime | Self::TenantlessBulk => true,
             Self::Shared | Self::Unclear | Self::Unnamed => false,
             Self::History | Self::Ownership | Self::Orphan => false,
-            Self::UnreadableUser | Self::UnreadableClaim | Self::UnreadableBulk => false,
+            Self::UnreadableUser | Self::UnreadableClaim => false,
+            Self::UnreadableBulk | Self::UnreadableNotice => false,
         }
     }
 
@@ -243,6 +249,7 @@ impl Inconsistency {
             Self::UnreadableUser => "unreadable_user",
             Self::UnreadableClaim => "unreadable_claim",
             Self::UnreadableBulk => "unreadable_bulk",
+            Self::UnreadableNotice => "unreadable_notice",
         }
     }
 
@@ -268,9 +275,10 @@ impl Inconsistency {
             Self::UnscheduledBulk => "it is stored under its own",
             Self::StrayBulkTime => "the entry is deleted",
             Self::TenantlessBulk => "it is deleted",
-            Self::UnreadableUser | Self::UnreadableClaim | Self::UnreadableBulk => {
-                "this program did not write it: it is left unchanged"
-            }
+            Self::UnreadableUser
+            | Self::UnreadableClaim
+            | Self::UnreadableBulk
+            | Self::UnreadableNotice => "this program did not write it: it is left unchanged",
         }
     }
 }
@@ -318,6 +326,7 @@ impl fmt::Display for Inconsistency {
             Self::UnreadableUser => "a record among the users is not a user",
             Self::UnreadableClaim => "a record among the claims is not a claim",
             Self::UnreadableBulk => "a record among the bulk changes is not that of its key",
+            Self::UnreadableNotice => "a record among the notices is not a notice",
         })
     }
 }
@@ -346,9 +355,9 @@ impl Finding {
         Self { fault, user, other: None, key: None, document, repair }
     }
 
-    /// A fault of a notice.
+    /// A fault of a notice. `repair` is the state of one that can be repaired.
     pub(super) fn of_notice(fault: &NoticeFault, repair: RepairState) -> Self {
-        let (fault, user, notice) = match *fault {
+        let (fault, user, notice) = match fault {
             NoticeFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
             NoticeFault::Unlisted(user, notice) => {
                 (Inconsistency::UnlistedNotice, Some(user), notice)
@@ -358,9 +367,15 @@ impl Finding {
             NoticeFault::Ownerless(user, notice) => {
                 (Inconsistency::StrayNotice, Some(user), notice)
             }
+            NoticeFault::Unreadable(key) => return Self::unreadable_notice(key.clone()),
         };
-        let document = Some(notice.to_string());
+        let (user, document) = (user.copied(), Some(notice.to_string()));
         Self { fault, user, other: None, key: None, document, repair }
+    }
+
+    const fn unreadable_notice(key: String) -> Self {
+        let (fault, repair) = (Inconsistency::UnreadableNotice, RepairState::Impossible);
+        Self { fault, user: None, other: None, key: None, document: Some(key), repair }
     }
 
     /// A fault of a bulk change. `repair` is the state of one that can be repaired.

@@ -179,8 +179,7 @@ impl<R: Routes> CallHandler<R> {
         budget: &ConnectionBudget,
         caller: &Caller,
     ) -> Option<Steps> {
-        let turn = if caller.is_anonymous() { &budget.turn } else { &caller.state.turn };
-        target.is_scan().then(|| self.turns.steps(turn))
+        target.is_scan().then(|| self.turns.steps(budget.turn_of(caller)))
     }
 
     /// Checks a call by its headers: its credential and role, then its caller's limits.

@@ -3,20 +3,30 @@
 //! caller one at a time: callers take turns, however many calls each of them makes.
 
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{block_in_place, yield_now};
 
 use polynym_access::Turn;
 
+/// The bytes of a message that take about a millisecond to write as JSON.
+const LARGE_BYTES: usize = 64 << 10;
+
 /// The turns of all callers.
+#[derive(Clone)]
 pub struct Turns(Arc<Semaphore>);
 
 impl Default for Turns {
+    /// Those of this process.
     fn default() -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        Self(Arc::new(Semaphore::new(processors.div_ceil(2))))
+        static ALL: LazyLock<Turns> = LazyLock::new(|| {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            Turns(Arc::new(Semaphore::new(processors.div_ceil(2))))
+        });
+        ALL.clone()
     }
 }
 
@@ -61,8 +71,21 @@ impl Steps {
 async fn turn(own: Arc<Semaphore>, all: Arc<Semaphore>) -> Permits {
     // In this order, a caller waits for the processors with one call at a time.
     let permits = [own.acquire_owned().await.ok(), all.acquire_owned().await.ok()];
-    tokio::task::yield_now().await;
+    yield_now().await;
     permits
+}
+
+/// Does work on `bytes` bytes that has no steps. If they are many it waits for its turn, and
+/// another thread takes over the other calls of this one.
+pub async fn in_one_step<T>(turn: &Turn, bytes: usize, work: impl FnOnce() -> T) -> T {
+    if bytes < LARGE_BYTES {
+        return work();
+    }
+    let _permits = self::turn(turn.0.clone(), Turns::default().0).await;
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => block_in_place(work),
+        _ => work(),
+    }
 }
 
 /// Runs a computation in steps, if it has them.
@@ -77,7 +100,6 @@ mod tests {
     use std::sync::Mutex;
 
     use futures_util::future::join_all;
-    use tokio::task::yield_now;
 
     use super::*;
 

@@ -15,6 +15,7 @@ use super::call::{Codec, ConnectCall};
 use super::method::{Method, Methods, Shape};
 use super::{envelope, error, header, json};
 use crate::calls::call_protocol::Refused;
+use crate::calls::turns::in_one_step;
 use crate::gzip;
 use crate::memory_budget::Reservation;
 use crate::protocol;
@@ -74,8 +75,8 @@ pub async fn read_message(
     reserve(reservation, request_check::size(&parts.headers))?;
     let sent_limit = sent_limit(call, limit);
     let framed = framed(body, &parts.headers, call.is_gzip, sent_limit, reservation).await?;
-    let unpacked = gzip::decompressed(framed, sent_limit, reservation)?;
-    let message = transcoded(call, unpacked, limit, reservation)?;
+    let unpacked = gzip::decompressed(framed, sent_limit, reservation).await?;
+    let message = transcoded(call, unpacked, limit, reservation).await?;
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
@@ -92,8 +93,8 @@ pub async fn read_envelope(
     let body = framed(body, &parts.headers, false, sent_limit + PREFIX, reservation).await?;
     let envelope = body.slice(PREFIX..);
     check_envelope(&envelope, call.is_gzip, sent_limit)?;
-    let unpacked = gzip::decompressed(envelope, sent_limit, reservation)?;
-    let message = transcoded(call, unpacked, limit, reservation)?;
+    let unpacked = gzip::decompressed(envelope, sent_limit, reservation).await?;
+    let message = transcoded(call, unpacked, limit, reservation).await?;
     Ok(Request::from_parts(parts, RequestBody::Complete(message)))
 }
 
@@ -129,7 +130,7 @@ fn sent_limit(call: &ConnectCall, limit: usize) -> usize {
     }
 }
 
-fn transcoded(
+async fn transcoded(
     call: &ConnectCall,
     framed: Bytes,
     limit: usize,
@@ -139,7 +140,9 @@ fn transcoded(
         Codec::Binary => Ok(framed),
         Codec::Json => {
             let text = framed.get(PREFIX..).unwrap_or_default();
-            Ok(json::to_framed(text, &call.method.input, limit, reservation)?.into())
+            let turn = reservation.turn().clone();
+            let read = || json::to_framed(text, &call.method.input, limit, reservation);
+            Ok(in_one_step(&turn, text.len(), read).await?.into())
         }
     }
 }

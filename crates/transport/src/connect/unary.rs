@@ -15,6 +15,7 @@ use tonic::{Code, Status};
 
 use super::call::{Codec, ConnectCall};
 use super::{error, header, json};
+use crate::calls::turns::in_one_step;
 use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::PREFIX;
@@ -31,7 +32,10 @@ pub async fn respond(
 ) -> Response<Body> {
     let (parts, body) = response.into_parts();
     let (message, trailers) = collect(&parts.headers, body).await;
-    let encoded = message.and_then(|framed| encoded(call, framed, reservation));
+    let encoded = match message {
+        Ok(framed) => encoded(call, framed, reservation).await,
+        Err(status) => Err(status),
+    };
     let mut response = encoded.unwrap_or_else(|status| error::response(&status));
     response.headers_mut().extend(header::leading(&parts.headers));
     header::add_trailers(&trailers, response.headers_mut());
@@ -69,7 +73,7 @@ async fn collect(headers: &HeaderMap, mut body: Body) -> (Result<Bytes, Status>,
 }
 
 /// The response with a framed message.
-fn encoded(
+async fn encoded(
     call: &ConnectCall,
     framed: Bytes,
     reservation: &mut Reservation,
@@ -78,25 +82,43 @@ fn encoded(
         return Err(internal());
     }
     let message = framed.slice(PREFIX..);
-    let (bytes, content_type) = match call.codec {
-        Codec::Binary => (message, "application/proto"),
-        Codec::Json => {
-            let mut text = Vec::with_capacity(2 * message.len());
-            json::write(&call.method.output, &message, &mut text)?;
-            (text.into(), "application/json")
-        }
+    // It is held while it waits for its turn.
+    if !reservation.resize(message.len()) {
+        return Err(protocol::answers_unread());
+    }
+    let (sent, is_gzip) = if call.codec == Codec::Binary && !call.accepts_gzip {
+        (message, false)
+    } else {
+        let (length, encode) = (message.len(), || encode(call, message));
+        in_one_step(reservation.turn(), length, encode).await?
     };
-    let is_gzip = call.accepts_gzip && bytes.len() >= MIN_COMPRESSED_BYTES;
-    let sent = if is_gzip { compressed(&bytes)? } else { bytes };
     if !reservation.resize(sent.len()) {
         return Err(protocol::answers_unread());
     }
     let mut response = Response::new(error::body(sent));
+    let content_type = match call.codec {
+        Codec::Binary => "application/proto",
+        Codec::Json => "application/json",
+    };
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     if is_gzip {
         response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     Ok(response)
+}
+
+/// The bytes to send for a message, and whether they are compressed.
+fn encode(call: &ConnectCall, message: Bytes) -> Result<(Bytes, bool), Status> {
+    let bytes = match call.codec {
+        Codec::Binary => message,
+        Codec::Json => {
+            let mut text = Vec::with_capacity(2 * message.len());
+            json::write(&call.method.output, &message, &mut text)?;
+            text.into()
+        }
+    };
+    let is_gzip = call.accepts_gzip && bytes.len() >= MIN_COMPRESSED_BYTES;
+    Ok((if is_gzip { compressed(&bytes)? } else { bytes }, is_gzip))
 }
 
 /// Compresses with gzip.

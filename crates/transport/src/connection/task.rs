@@ -8,6 +8,7 @@ use std::mem::take;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -15,6 +16,8 @@ use hyper::rt::Executor;
 
 /// The calls that end before their answers are written: the client reads them while others run.
 const CALLS_PER_WRITE: usize = 8;
+/// The time after which other connections have their turn.
+const SLICE: Duration = Duration::from_micros(200);
 
 type Call = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -47,12 +50,15 @@ impl<C> ConnectionTask<C> {
         Self { connection: Box::pin(connection), executor, calls: FuturesUnordered::new() }
     }
 
-    /// Runs calls until some answers are to be written, or all calls wait.
-    fn poll_calls(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// Runs calls until some answers are to be written, the time is over, or all calls wait.
+    fn poll_calls(&mut self, until: Instant, cx: &mut Context<'_>) -> Poll<()> {
         for _ in 0..CALLS_PER_WRITE {
             self.calls.extend(take(&mut *self.executor.started()));
             if ready!(self.calls.poll_next_unpin(cx)).is_none() {
                 return Poll::Pending;
+            }
+            if Instant::now() >= until {
+                break;
             }
         }
         Poll::Ready(())
@@ -63,11 +69,17 @@ impl<C: Future> Future for ConnectionTask<C> {
     type Output = C::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<C::Output> {
+        let (until, mut is_over) = (Instant::now() + SLICE, false);
         loop {
             if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
                 return Poll::Ready(ended);
             }
-            ready!(self.poll_calls(cx));
+            if is_over {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            ready!(self.poll_calls(until, cx));
+            is_over = Instant::now() >= until;
         }
     }
 }
@@ -84,7 +96,6 @@ mod tests {
     use std::future::{pending, poll_fn};
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     use std::sync::mpsc;
-    use std::time::Duration;
 
     use tokio::sync::oneshot;
     use tokio::time::timeout;
@@ -127,6 +138,25 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn other_tasks_run_while_calls_end() {
+        let (mut task, executor) = connection();
+        let ended = Arc::new(AtomicUsize::new(0));
+        for _ in 0..3 {
+            let ended = ended.clone();
+            executor.execute(async move {
+                std::thread::sleep(SLICE);
+                ended.fetch_add(1, Relaxed);
+            });
+        }
+        assert!(futures_util::poll!(&mut task).is_pending());
+        assert_eq!(ended.load(Relaxed), 1, "they took longer than a slice together");
+        tokio::spawn(task);
+        while ended.load(Relaxed) < 3 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    #[tokio::test]
     async fn answers_are_written_while_other_calls_run() {
         let ended = Arc::new(AtomicUsize::new(0));
         let (counted, (writes, written)) = (ended.clone(), mpsc::channel());
@@ -142,8 +172,11 @@ mod tests {
             });
         }
         let mut task = ConnectionTask::new(connection, executor);
-        assert!(futures_util::poll!(&mut task).is_pending());
-        assert_eq!(written.try_iter().collect::<Vec<_>>(), [0, 8, 16]);
-        assert_eq!(ended.load(Relaxed), 20, "the connection is woken for the last answers");
+        while ended.load(Relaxed) < 20 {
+            assert!(futures_util::poll!(&mut task).is_pending());
+        }
+        let written: Vec<_> = written.try_iter().collect();
+        assert!(written.windows(2).all(|two| two[1] - two[0] <= CALLS_PER_WRITE), "{written:?}");
+        assert!(written.len() >= 3, "{written:?}");
     }
 }
