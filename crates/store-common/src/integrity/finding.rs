@@ -357,25 +357,17 @@ impl Finding {
 
     /// A fault of a notice. `repair` is the state of one that can be repaired.
     pub(super) fn of_notice(fault: &NoticeFault, repair: RepairState) -> Self {
-        let (fault, user, notice) = match fault {
-            NoticeFault::Lost(user, _, notice) => (Inconsistency::LostContent, Some(user), notice),
-            NoticeFault::Unlisted(user, notice) => {
-                (Inconsistency::UnlistedNotice, Some(user), notice)
-            }
-            NoticeFault::Stray(user, notice) => (Inconsistency::StrayContent, Some(user), notice),
-            NoticeFault::Unused(notice) => (Inconsistency::StrayContent, None, notice),
-            NoticeFault::Ownerless(user, notice) => {
-                (Inconsistency::StrayNotice, Some(user), notice)
-            }
-            NoticeFault::Unreadable(key) => return Self::unreadable_notice(key.clone()),
+        use Inconsistency::{LostContent, StrayContent, StrayNotice, UnlistedNotice};
+        let (fault, user, document) = match fault {
+            NoticeFault::Lost(user, _, id) => (LostContent, Some(*user), id.to_string()),
+            NoticeFault::Unlisted(user, id) => (UnlistedNotice, Some(*user), id.to_string()),
+            NoticeFault::Stray(user, id) => (StrayContent, Some(*user), id.to_string()),
+            NoticeFault::Unused(id) => (StrayContent, None, id.to_string()),
+            NoticeFault::Ownerless(user, id) => (StrayNotice, Some(*user), id.to_string()),
+            NoticeFault::Unreadable(key) => (Inconsistency::UnreadableNotice, None, key.clone()),
         };
-        let (user, document) = (user.copied(), Some(notice.to_string()));
-        Self { fault, user, other: None, key: None, document, repair }
-    }
-
-    const fn unreadable_notice(key: String) -> Self {
-        let (fault, repair) = (Inconsistency::UnreadableNotice, RepairState::Impossible);
-        Self { fault, user: None, other: None, key: None, document: Some(key), repair }
+        let repair = if fault.is_repairable() { repair } else { RepairState::Impossible };
+        Self { fault, user, other: None, key: None, document: Some(document), repair }
     }
 
     /// A fault of a bulk change. `repair` is the state of one that can be repaired.
