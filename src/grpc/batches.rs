@@ -13,7 +13,7 @@ use polynym_transport::rich_status::internal;
 /// The permits of all callers for batches, searches and pages.
 pub struct BatchPermits(Semaphore);
 
-/// A permit, and one of the caller's share of them.
+/// A permit of the caller's share, unless it is anonymous, and one of the server's.
 type Permits<'p> = (Option<SemaphorePermit<'p>>, SemaphorePermit<'p>);
 
 impl Default for BatchPermits {

@@ -38,7 +38,8 @@ impl Embedded {
         Ok(found)
     }
 
-    /// Looks up each of `wanted`, until the results exceed this size. Returns it, too.
+    /// Looks up each of `wanted`, until the results exceed `limit` bytes. Also returns their
+    /// size.
     async fn read_up_to<K, T>(
         &self,
         limit: usize,

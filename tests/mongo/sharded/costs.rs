@@ -661,7 +661,7 @@ async fn deliver(counted: &mut Counted, call: &str, users: &[LocalityId]) {
         assert!(delivered.into_iter().all(|is_there| is_there));
     };
     let cost = counted.cost(delivery).await;
-    counted.add(call, &cost, "by one shard");
+    counted.add(call, &cost, "");
 }
 
 /// A new notice to users.

@@ -25,7 +25,7 @@ pub struct Share {
 }
 
 impl Shares {
-    /// The shares of a pool of so many connections: two fifths and a quarter.
+    /// The shares of a pool of this size: two fifths for writes, and a quarter for reads.
     pub fn of(connections: usize) -> Self {
         let share = |part: usize| {
             let size = part.clamp(1, u32::MAX as usize);
@@ -36,7 +36,8 @@ impl Shares {
 }
 
 impl Share {
-    /// Waits for so many connections of the share, or all of it, at most until the deadline.
+    /// Waits until the deadline for this number of connections, or for the whole share if it is
+    /// smaller.
     ///
     /// # Errors
     /// [`Fault::TimedOut`].

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use prost::Message;
-use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -43,8 +42,6 @@ pub struct Feed {
     opening: Semaphore,
     /// Fills `recent`, from the first watcher on.
     reader: OnceLock<Reader>,
-    /// The runtime of the reader: not that of the watcher's connection.
-    runtime: Handle,
 }
 
 /// A task that ends with its owner.
@@ -65,7 +62,6 @@ impl Mongo {
             catching_up: Semaphore::new(MAX_CATCHING_UP),
             opening: Semaphore::new(MAX_OPENING),
             reader: OnceLock::new(),
-            runtime: Handle::current(),
         })
     }
 }
@@ -90,8 +86,7 @@ impl EventFeed for Feed {
         // Events of a later schema may have another form.
         self.collections.version_guard.versions()?;
         let (collections, recent) = (&self.collections, &self.recent);
-        let begin = || self.runtime.spawn(fill(collections.clone(), recent.clone()));
-        self.reader.get_or_init(|| Reader(begin()));
+        self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
         let mut changed = recent.subscribe(tenant);
         loop {

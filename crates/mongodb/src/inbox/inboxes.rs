@@ -31,7 +31,7 @@ use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;
-/// An inbox is trimmed in one of so many deliveries: until then it has some rows too many.
+/// One delivery in this number trims an inbox: until then it has some rows too many.
 const DELIVERIES_PER_TRIM: u32 = 64;
 
 /// The inboxes from which notices are removed once a mutation is committed.
@@ -157,20 +157,22 @@ impl Collections {
         self.execute(WriteCommand::delete(NOTICES, &older)?).await.map(drop)
     }
 
-    /// Removes what deliveries have added to the inboxes of purged users during the purge, and some
-    /// of what the notices of rules have made too many. `store verify` finds what a long failure
-    /// leaves.
-    pub async fn settle_inboxes(&self, work: InboxWork) {
+    /// Removes the notices that deliveries added to the inboxes of purged users during the purge,
+    /// and trims some of the inboxes that got notices of rules. `store verify` finds what a long
+    /// failure leaves.
+    pub async fn clean_up_inboxes(&self, work: InboxWork) {
         if !self.version_guard.versions().is_ok_and(Versions::writes_rows) {
             return;
         }
         let deadline = Instant::now() + self.timeout;
-        if timeout_at(deadline, self.settle(work, deadline)).await.is_err() {
-            tracing::warn!("MongoDB is slow: the inboxes of purged users may have notices");
+        if timeout_at(deadline, self.clean_up(work, deadline)).await.is_err() {
+            tracing::warn!(
+                "MongoDB is slow: an inbox is not trimmed, or that of a purged user has notices"
+            );
         }
     }
 
-    async fn settle(&self, work: InboxWork, deadline: Instant) {
+    async fn clean_up(&self, work: InboxWork, deadline: Instant) {
         for user in work.purged {
             let delete = || self.delete_inbox(user);
             let backoff = Backoff::for_transaction(deadline);

@@ -179,14 +179,14 @@ impl Collections {
             Ok(commit) if commit.was_resent => {
                 match self.wait_until_visible(&commit.times, &written).await {
                     Ok(()) => {
-                        self.settle_inboxes(inboxes).await;
+                        self.clean_up_inboxes(inboxes).await;
                         return Ok(write_set.into_outcome());
                     }
                     Err(fault) => fault,
                 }
             }
             Ok(_) => {
-                self.settle_inboxes(inboxes).await;
+                self.clean_up_inboxes(inboxes).await;
                 return Ok(write_set.into_outcome());
             }
             Err(fault) if fault.is_unknown_commit() => fault,

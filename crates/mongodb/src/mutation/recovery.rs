@@ -65,7 +65,7 @@ impl Collections {
         // The commit may have been in flight until now.
         drop(pending);
         if matches!(found, Ok(Some(_))) {
-            self.settle_inboxes(inboxes).await;
+            self.clean_up_inboxes(inboxes).await;
         }
         found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }

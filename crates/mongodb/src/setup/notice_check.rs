@@ -19,7 +19,7 @@ use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
 use polynym_store_common::integrity::NoticeFault;
 
-/// The time in which a purge or a delivery removes the rows of a user who does not exist.
+/// The wait before rows without an owner are read again: a purge or a delivery may remove them.
 const REMOVAL_TIME: Duration = Duration::from_secs(2);
 
 /// The row of a notice.

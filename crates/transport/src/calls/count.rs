@@ -147,7 +147,7 @@ const fn code_name(code: Code) -> &'static str {
     match code {
         Code::Ok => "OK",
         Code::Cancelled => "CANCELLED",
-        Code::Unknown => "UNKNOWN_CALLER",
+        Code::Unknown => "UNKNOWN",
         Code::InvalidArgument => "INVALID_ARGUMENT",
         Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
         Code::NotFound => "NOT_FOUND",
@@ -162,5 +162,20 @@ const fn code_name(code: Code) -> &'static str {
         Code::Unavailable => "UNAVAILABLE",
         Code::DataLoss => "DATA_LOSS",
         Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_have_the_names_of_the_specification() {
+        for code in (0..=16).map(Code::from_i32) {
+            let (name, words) = (code_name(code), format!("{code:?}"));
+            assert_eq!(name.replace('_', ""), words.to_uppercase());
+            let capitals = words.chars().filter(char::is_ascii_uppercase).count();
+            assert_eq!(name.split('_').count(), capitals, "{name}");
+        }
     }
 }

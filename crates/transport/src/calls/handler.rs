@@ -171,8 +171,8 @@ impl<R: Routes> CallHandler<R> {
         ResponseBody::call(response, reservation, rpc.end_frame())
     }
 
-    /// The steps of a call that may compute for long, in turns by caller, without credentials by
-    /// connection.
+    /// The steps of a call that may compute for long. Callers take turns; without credentials,
+    /// connections do.
     fn steps(
         &self,
         target: R::Target,

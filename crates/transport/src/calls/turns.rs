@@ -37,7 +37,7 @@ impl Turns {
     }
 }
 
-/// Both permits; none of a semaphore that is closed, which none is.
+/// Both permits. They are `None` only if a semaphore is closed, which never happens.
 type Permits = [Option<OwnedSemaphorePermit>; 2];
 
 /// The steps of a call.
@@ -76,7 +76,7 @@ async fn turn(own: Arc<Semaphore>, all: Arc<Semaphore>) -> Permits {
 }
 
 /// Does work on `bytes` bytes that has no steps. If they are many it waits for its turn, and
-/// another thread takes over the other calls of this one.
+/// another thread serves the other connections of this one meanwhile.
 pub async fn in_one_step<T>(turn: &Turn, bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes < LARGE_BYTES {
         return work();
