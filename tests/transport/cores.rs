@@ -160,7 +160,7 @@ async fn large_messages_as_json_do_not_hold_up_their_core() {
     // Other tests may disturb some of the attempts.
     let mut medians = Vec::new();
     while medians.last().is_none_or(|median| *median > 4 * alone) {
-        assert!(medians.len() < 6, "{alone:?} alone, {medians:?} beside");
+        assert!(medians.len() < 12, "{alone:?} alone, {medians:?} beside");
         medians.push(median_time(&mut client, period).await);
         assert!(!greedy.is_finished());
     }
