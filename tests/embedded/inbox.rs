@@ -301,7 +301,7 @@ async fn verify_repairs_shared_contents() {
     assert_eq!(stored(&path).1, 0);
 }
 
-/// Reports what cannot be read, and leaves it.
+/// Reports a notice and a content that cannot be read. A repair does not change them.
 #[tokio::test]
 async fn verify_reports_unreadable_notices() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use crate::memory_budget::Reservation;
 use crate::protocol;
 use crate::request_body::{ENCODING, PREFIX, reserve};
 
-/// The bytes that are decompressed before they are reserved, and before other tasks run.
+/// The bytes that are decompressed at a time. They are reserved, and then other tasks can run.
 const CHUNK_BYTES: usize = 16 << 10;
 
 /// Whether the messages of a request are compressed with gzip.

@@ -151,7 +151,8 @@ async fn notices_without_an_owner_are_removed() {
     store.close().await;
 }
 
-/// What cannot be read is reported and left: notices, and what an upgrade could not move.
+/// Unreadable notices, and a bucket of notices that an upgrade left, are reported. A repair does
+/// not change them.
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_notices_are_reported() {
     let uri = servers::one_member().await.uri("inbox_unreadable", "");

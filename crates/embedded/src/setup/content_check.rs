@@ -84,10 +84,12 @@ impl ContentCheck {
         position: u64,
         row: &[u8],
     ) -> Result<Option<NoticeFault>, Fault> {
-        if !is_readable(row) {
+        let Ok((notice, is_shared)) = read_row(row) else {
             return Ok(Some(NoticeFault::Unreadable(format!("{user}/{position}"))));
+        };
+        if !is_shared {
+            return Ok(None);
         }
-        let Some(notice) = shared_notice(row) else { return Ok(None) };
         if self.contents.get(notice.as_bytes())?.is_none() {
             return Ok(Some(NoticeFault::Lost(user, position, notice)));
         }
@@ -123,11 +125,13 @@ impl Iterator for ContentCheck {
     }
 }
 
-fn is_readable(row: &[u8]) -> bool {
-    let is_readable = |record: EntryRecord| {
-        record.id().is_ok() && record.content.is_none_or(|content| decode_content(&content).is_ok())
-    };
-    EntryRecord::read(row, true).is_ok_and(is_readable)
+/// The notice of a row, and whether its content is shared. Fails if any part of it cannot be read.
+fn read_row(row: &[u8]) -> Result<(LocalityId, bool), Fault> {
+    let record = EntryRecord::read(row, true)?;
+    if let Some(content) = &record.content {
+        decode_content(content).map_err(Fault::damaged)?;
+    }
+    Ok((record.id()?, record.is_shared))
 }
 
 /// The notice of a row, if its content is shared. None for a row that cannot be read.

@@ -101,18 +101,14 @@ impl Mongo {
         Ok(self.ended(task).await?)
     }
 
-    /// Runs a write of several parts. Once it has begun, a failure may leave some of them written.
-    pub(crate) async fn write_parts<T, F>(
+    /// Runs a write of several parts on a task. Once it has begun, a failure may leave some of them
+    /// written.
+    pub(crate) async fn write_parts<T: Send + 'static>(
         &self,
-        work: impl FnOnce(Arc<Collections>) -> F,
-    ) -> Result<T, Error>
-    where
-        T: Send + 'static,
-        F: Future<Output = Result<T, Fault>> + Send + 'static,
-    {
+        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
+    ) -> Result<T, Error> {
         let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let work = holding(permit, work(self.collections.clone()));
-        let task = self.spawn(self.abandoned(), work)?;
+        let task = self.spawn(self.abandoned(), holding(permit, work))?;
         self.ended(task).await.map_err(|fault| match fault.into() {
             Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
             other => other,

@@ -34,7 +34,8 @@ impl Inboxes for Mongo {
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         self.check_inboxes()?;
-        self.write_parts(|own| async move { own.deliver(&delivery).await }).await
+        let own = self.collections.clone();
+        self.write_parts(async move { own.deliver(&delivery).await }).await
     }
 
     async fn holders(
@@ -76,7 +77,8 @@ impl Inboxes for Mongo {
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         self.check_inboxes()?;
-        self.write_parts(|own| async move { own.change_inbox(user, &change).await }).await
+        let own = self.collections.clone();
+        self.write_parts(async move { own.change_inbox(user, &change).await }).await
     }
 }
 

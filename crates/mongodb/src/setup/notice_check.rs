@@ -52,7 +52,7 @@ impl IntegritySession {
         faults.chain(self.left_buckets()).boxed()
     }
 
-    /// What an upgrade could not move to rows.
+    /// The buckets of notices that `store upgrade` could not read, and therefore left.
     fn left_buckets(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         if !self.collections.version_guard.versions().is_ok_and(Versions::has_inboxes) {
             return stream::empty().boxed();

@@ -355,7 +355,7 @@ impl Finding {
         Self { fault, user, other: None, key: None, document, repair }
     }
 
-    /// A fault of a notice. `repair` is the state of one that can be repaired.
+    /// A fault of a notice.
     pub(super) fn of_notice(fault: &NoticeFault, repair: RepairState) -> Self {
         use Inconsistency::{LostContent, StrayContent, StrayNotice, UnlistedNotice};
         let (fault, user, document) = match fault {
@@ -366,11 +366,10 @@ impl Finding {
             NoticeFault::Ownerless(user, id) => (StrayNotice, Some(*user), id.to_string()),
             NoticeFault::Unreadable(key) => (Inconsistency::UnreadableNotice, None, key.clone()),
         };
-        let repair = if fault.is_repairable() { repair } else { RepairState::Impossible };
         Self { fault, user, other: None, key: None, document: Some(document), repair }
     }
 
-    /// A fault of a bulk change. `repair` is the state of one that can be repaired.
+    /// A fault of a bulk change.
     pub(super) fn of_bulk(fault: &BulkFault, repair: RepairState) -> Self {
         let (fault, document) = match fault {
             BulkFault::Unreadable(key) => (Inconsistency::UnreadableBulk, key.clone()),
@@ -378,7 +377,6 @@ impl Finding {
             BulkFault::Unscheduled(key) => (Inconsistency::UnscheduledBulk, key.to_string()),
             BulkFault::StrayTime(_, key) => (Inconsistency::StrayBulkTime, key.to_string()),
         };
-        let repair = if fault.is_repairable() { repair } else { RepairState::Impossible };
         Self { fault, user: None, other: None, key: None, document: Some(document), repair }
     }
 }

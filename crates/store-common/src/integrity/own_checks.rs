@@ -68,7 +68,11 @@ impl<A: CheckableStore> Run<'_, A> {
                 repair(self.store, &faults).await?;
             }
             for fault in &faults {
-                self.report(&finding(fault, self.repair_state()));
+                let mut found = finding(fault, self.repair_state());
+                if !found.fault.is_repairable() {
+                    found.repair = RepairState::Impossible;
+                }
+                self.report(&found);
             }
             self.observer.at(walk, done, of.unwrap_or(done));
         }

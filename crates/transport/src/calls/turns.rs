@@ -12,7 +12,7 @@ use tokio::task::{block_in_place, yield_now};
 
 use polynym_access::Turn;
 
-/// The bytes of a message that take about a millisecond to write as JSON.
+/// The bytes of a large message. It takes about a millisecond to write as JSON.
 const LARGE_BYTES: usize = 64 << 10;
 
 /// The turns of all callers.
@@ -20,7 +20,7 @@ const LARGE_BYTES: usize = 64 << 10;
 pub struct Turns(Arc<Semaphore>);
 
 impl Default for Turns {
-    /// Those of this process.
+    /// The turns of this process.
     fn default() -> Self {
         static ALL: LazyLock<Turns> = LazyLock::new(|| {
             let processors = std::thread::available_parallelism().map_or(1, usize::from);
@@ -75,13 +75,14 @@ async fn turn(own: Arc<Semaphore>, all: Arc<Semaphore>) -> Permits {
     permits
 }
 
-/// Does work on `bytes` bytes that has no steps. If they are many it waits for its turn, and
-/// another thread serves the other connections of this one meanwhile.
-pub async fn in_one_step<T>(turn: &Turn, bytes: usize, work: impl FnOnce() -> T) -> T {
+/// Runs `work`, which has no steps, on a message of this many bytes. If the message is large, it
+/// waits for the turn of its caller, and another thread serves the other connections of this thread
+/// until `work` has ended.
+pub async fn in_one_step<T>(own: &Turn, bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes < LARGE_BYTES {
         return work();
     }
-    let _permits = self::turn(turn.0.clone(), Turns::default().0).await;
+    let _permits = turn(own.0.clone(), Turns::default().0).await;
     match Handle::current().runtime_flavor() {
         RuntimeFlavor::MultiThread => block_in_place(work),
         _ => work(),

@@ -82,7 +82,7 @@ async fn encoded(
         return Err(internal());
     }
     let message = framed.slice(PREFIX..);
-    // It is held while it waits for its turn.
+    // The message stays in memory while it waits for its turn.
     if !reservation.resize(message.len()) {
         return Err(protocol::answers_unread());
     }
