@@ -2,7 +2,6 @@
 
 use axum::body::Body;
 use axum::response::IntoResponse;
-use csv::{Terminator, WriterBuilder};
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 
@@ -20,11 +19,9 @@ pub fn attachment(body: impl Into<Body>, content_type: &'static str, name: &str)
     response
 }
 
-/// A row of a table (RFC 4180).
-pub fn csv_row(cells: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
-    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-    let written = writer.write_record(cells).ok().and_then(|()| writer.into_inner().ok());
-    written.unwrap_or_default()
+/// A row of a table.
+pub fn csv_row<'c>(cells: impl IntoIterator<Item = &'c str>) -> Vec<u8> {
+    polynym_table::csv_row(cells, b',').unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! Rejected lines, in the form of the input: lines of JSON, or the rows of a table. The first one
 //! opens the file for them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use csv::{StringRecord, Terminator, WriterBuilder};
+use csv::StringRecord;
 use polynym_lines::{ORIGINAL, escaped};
-use polynym_table::{Columns, REJECT_COLUMNS};
+use polynym_table::{Columns, REJECT_COLUMNS, csv_row, without_marks};
 use serde_json::{Map, Value};
 
 use crate::window::{Original, line_value};
@@ -85,13 +86,10 @@ impl TableLayout {
     /// The text of a row.
     fn row<'c>(&self, own: [&'c str; 6], cells: &'c StringRecord) -> io::Result<Vec<u8>> {
         let skipped = Self::own_columns(&self.header);
-        let mut writer = WriterBuilder::new()
-            .delimiter(self.separator)
-            .terminator(Terminator::CRLF)
-            .flexible(true)
-            .from_writer(Vec::new());
-        writer.write_record(own.into_iter().chain(cells.iter().skip(skipped)))?;
-        writer.into_inner().map_err(|error| io::Error::other(error.to_string()))
+        // An import reads a cell in the same way with an apostrophe before its formula and without.
+        let cells = cells.iter().skip(skipped).map(without_marks);
+        let cells: Vec<_> = own.map(Cow::Borrowed).into_iter().chain(cells).collect();
+        csv_row(cells.iter().map(|cell| &**cell), self.separator)
     }
 }
 

@@ -24,6 +24,11 @@ impl Absent {
         Self(words.map(str::to_owned).collect())
     }
 
+    /// Whether this is one of the usual words.
+    pub fn is_usual(text: &str) -> bool {
+        WORDS.contains(&text)
+    }
+
     /// Whether a cell, without white space around it, has such a word.
     pub fn has(&self, cell: &str) -> bool {
         self.0.iter().any(|word| word == cell)

@@ -5,6 +5,8 @@ use std::fmt;
 use csv::StringRecord;
 use unicode_normalization::UnicodeNormalization;
 
+use crate::formula::without_marks;
+
 /// The columns of a table of rejects, before those of the rejected rows.
 pub const REJECT_COLUMNS: [&str; 6] = [
     "reject_line",
@@ -17,8 +19,8 @@ pub const REJECT_COLUMNS: [&str; 6] = [
 /// The names of columns in a message.
 const SHOWN: usize = 40;
 
-/// The columns of a table. Names are compared without white space around them, in Unicode's
-/// normalization form C.
+/// The columns of a table. Names are compared without white space around them and apostrophes
+/// before formulas, in Unicode's normalization form C.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns(Vec<String>);
 
@@ -72,7 +74,7 @@ impl fmt::Display for Columns {
 }
 
 fn normal(name: &str) -> String {
-    name.trim().nfc().collect()
+    without_marks(name.trim()).nfc().collect()
 }
 
 /// The parts `FIELD=COLUMNS` of a mapping.

@@ -4,7 +4,8 @@ use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::identifier::Kind;
 use polynym_proto::v1::{AttributeValue, State, User};
 
-use crate::field::Field;
+use crate::field::{Field, ValueType};
+use crate::formula::cell_of;
 
 /// The sign between the values in a cell.
 const SEPARATOR: char = ';';
@@ -42,6 +43,17 @@ impl ExportColumns {
         fields.collect::<Result<_, _>>().map(Self)
     }
 
+    /// Gives attributes that have no type the one of their first value among these users, so that an
+    /// import needs no definitions.
+    pub fn infer_types<'u>(&mut self, users: impl Iterator<Item = &'u User> + Clone) {
+        for field in &mut self.0 {
+            if let Field::Attribute(name, value_type @ None) = field {
+                let values = users.clone().filter_map(|user| user.attributes.get(&**name));
+                *value_type = values.filter_map(type_of).next().filter(|t| *t != ValueType::String);
+            }
+        }
+    }
+
     /// The first row: names that an import understands.
     pub fn header(&self) -> Vec<String> {
         let name = |field: &Field| match field.is_identity() {
@@ -51,16 +63,29 @@ impl ExportColumns {
         self.0.iter().map(name).collect()
     }
 
-    /// The row of a user.
+    /// The row of a user, for [`csv_row`](crate::csv_row).
     ///
     /// # Errors
-    /// One of several values in a cell has the sign that separates them: in words.
+    /// One of several values in a cell has the sign that separates them, or is blank: in words.
     pub fn row(&self, user: &User) -> Result<Vec<String>, String> {
         self.0.iter().map(|field| cell(field, user)).collect()
     }
 }
 
 fn cell(field: &Field, user: &User) -> Result<String, String> {
+    let text = match field {
+        Field::Attribute(name, _) => match user.attributes.get(name) {
+            Some(value) => text(field, user, value)?,
+            None => return Ok(String::new()),
+        },
+        field => plain(field, user)?,
+    };
+    let is_absent = text.is_empty() && !matches!(field, Field::Attribute(..));
+    Ok(if is_absent { text } else { cell_of(&text).into_owned() })
+}
+
+/// The text of a field that is no attribute; empty if the user has none.
+fn plain(field: &Field, user: &User) -> Result<String, String> {
     let time = |time: Option<prost_types::Timestamp>| time.map_or(String::new(), |t| t.to_string());
     Ok(match field {
         Field::UserId => user.user_id.clone(),
@@ -72,7 +97,6 @@ fn cell(field: &Field, user: &User) -> Result<String, String> {
         },
         Field::CreateTime => time(user.create_time),
         Field::UpdateTime => time(user.update_time),
-        Field::Attribute(name, _) => user.attributes.get(name).map_or(String::new(), text),
         identity => identities(identity, user)?,
     })
 }
@@ -92,29 +116,50 @@ fn identities(field: &Field, user: &User) -> Result<String, String> {
             _ => return None,
         })
     });
-    let values: Vec<_> = values.collect();
+    joined(field, user, &values.collect::<Vec<_>>())
+}
+
+/// The values of one cell.
+fn joined(field: &Field, user: &User, values: &[String]) -> Result<String, String> {
+    let (id, name) = (&user.user_id, field.name());
+    let fault = |what: &str| Err(format!("{name} of {id} has {what}: export it as JSON Lines"));
     if values.iter().any(|value| value.contains(SEPARATOR)) {
-        let (id, name) = (&user.user_id, field.name());
-        return Err(format!("{name} of {id} has a {SEPARATOR}: export it as JSON Lines"));
+        return fault(&format!("a {SEPARATOR}"));
+    }
+    if values.iter().any(|value| value.is_empty() || value.trim() != value) {
+        return fault("a value that is empty, or between white space");
     }
     Ok(values.join(&SEPARATOR.to_string()))
 }
 
-fn text(value: &AttributeValue) -> String {
-    match &value.kind {
+/// The text of an attribute.
+fn text(field: &Field, user: &User, value: &AttributeValue) -> Result<String, String> {
+    Ok(match &value.kind {
         None => String::new(),
         Some(ValueKind::StringValue(text)) => text.clone(),
         Some(ValueKind::IntValue(number)) => number.to_string(),
         Some(ValueKind::DoubleValue(number)) => number.to_string(),
         Some(ValueKind::BoolValue(yes)) => yes.to_string(),
         Some(ValueKind::TimeValue(time)) => time.to_string(),
-        Some(ValueKind::ListValue(list)) => list.values.join(&SEPARATOR.to_string()),
-    }
+        Some(ValueKind::ListValue(list)) => joined(field, user, &list.values)?,
+    })
+}
+
+fn type_of(value: &AttributeValue) -> Option<ValueType> {
+    Some(match value.kind.as_ref()? {
+        ValueKind::StringValue(_) => ValueType::String,
+        ValueKind::IntValue(_) => ValueType::Int,
+        ValueKind::DoubleValue(_) => ValueType::Double,
+        ValueKind::BoolValue(_) => ValueType::Bool,
+        ValueKind::TimeValue(_) => ValueType::Time,
+        ValueKind::ListValue(_) => ValueType::List,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use csv::StringRecord;
+    use polynym_proto::v1::StringList;
 
     use super::*;
     use crate::{Columns, Mapping, Options};
@@ -131,6 +176,55 @@ mod tests {
         assert_eq!(columns.row(&user).unwrap(), row);
         assert!(ExportColumns::parse("mail").unwrap_err().contains("no such field"));
         assert_eq!(ExportColumns::parse("").unwrap().header().len(), 9);
+    }
+
+    /// A user with these attributes.
+    fn user(attributes: &[(&str, ValueKind)]) -> User {
+        let value = |kind: &ValueKind| AttributeValue { kind: Some(kind.clone()) };
+        let attributes = attributes.iter().map(|(name, kind)| ((*name).to_owned(), value(kind)));
+        User { attributes: attributes.collect(), ..User::default() }
+    }
+
+    fn texts(values: &[&str]) -> ValueKind {
+        let values = values.iter().map(|value| (*value).to_owned()).collect();
+        ValueKind::ListValue(StringList { values })
+    }
+
+    /// An import reads each value as it is, whatever its text looks like.
+    #[test]
+    fn every_value_comes_back() {
+        let text = |text: &str| ValueKind::StringValue(text.to_owned());
+        let hostile = ["=1+1", "'=1", "x;=1+1", "NULL", "'NULL", "", " ", "'", "01", "\n=1\n"];
+        let mut users: Vec<_> = hostile
+            .iter()
+            .map(|own| user(&[("note", text(own)), ("level", ValueKind::IntValue(-7))]))
+            .collect();
+        users[0].display_name = "@SUM(A1)".to_owned();
+        users[1].attributes.extend(user(&[("tags", texts(&["=a", "+b c"]))]).attributes);
+        users[2].attributes.extend(user(&[("tags", texts(&["NULL"]))]).attributes);
+        let names = "display_name,attributes.note,attributes.level,attributes.tags";
+        let mut columns = ExportColumns::parse(names).unwrap();
+        columns.infer_types(users.iter());
+        let rows = users.iter().map(|user| columns.row(user).unwrap());
+        let rows: Vec<_> = std::iter::once(columns.header()).chain(rows).collect();
+        let file =
+            rows.iter().flat_map(|row| crate::csv_row(row.iter().map(|c| &**c), b',').unwrap());
+        let file: Vec<u8> = file.collect();
+        let mut table = crate::Table::open(&*file, None, None).unwrap();
+        let mapping = Mapping::new(&[], &table.columns, Options::default()).unwrap();
+        for user in users {
+            let row = table.rows.next_row().unwrap().unwrap();
+            assert_eq!((row.error, mapping.user(&row.cells).unwrap().user), (None, user));
+        }
+    }
+
+    #[test]
+    fn a_list_without_a_cell_is_an_error() {
+        let columns = ExportColumns::parse("attributes.tags:list").unwrap();
+        for values in [&["a;b"][..], &["a", ""], &[" a"]] {
+            let error = columns.row(&user(&[("tags", texts(values))])).unwrap_err();
+            assert!(error.contains("JSON Lines"), "{error}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The mapping of the columns of a table to the fields of users.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use csv::StringRecord;
@@ -10,6 +11,7 @@ use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, Sta
 use crate::absent::Absent;
 use crate::columns::{Columns, pairs};
 use crate::field::{Field, ValueType};
+use crate::formula::text_of;
 use crate::locale::{Locale, NEUTRAL};
 use crate::regions::region;
 use crate::value::{items, rounded, value};
@@ -257,7 +259,9 @@ impl<'m> Reading<'m> {
                 texts.push((*column, cell));
             }
         }
-        let Some((column, cell)) = texts.first().copied() else { return Ok(()) };
+        let Some((column, cell)) = texts.first().map(|(column, cell)| (*column, &**cell)) else {
+            return Ok(());
+        };
         let error = |message| CellError { column, message };
         if entry.field.is_identity() {
             return self.identities(entry, column, cell);
@@ -275,7 +279,7 @@ impl<'m> Reading<'m> {
                 let known = value_type.or_else(|| options.types.get(name).copied());
                 let value_type = known.unwrap_or(ValueType::String);
                 let text = match (value_type, &*texts) {
-                    (ValueType::String, [(_, only)]) => (*only).to_owned(),
+                    (ValueType::String, [(_, only)]) => only.clone().into_owned(),
                     (ValueType::String, several) => {
                         several.iter().map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
                     }
@@ -297,13 +301,13 @@ impl<'m> Reading<'m> {
         Ok(())
     }
 
-    /// A cell as it is; none if it has no value.
-    fn cell(&mut self, column: usize) -> Option<&'m str> {
+    /// The text of a cell; none if it has no value.
+    fn cell(&mut self, column: usize) -> Option<Cow<'m, str>> {
         let cell = self.row.get(column).unwrap_or_default();
         let trimmed = cell.trim();
         let is_absent = self.mapping.options.absent.has(trimmed);
         self.mapped.absent += usize::from(is_absent);
-        (!trimmed.is_empty() && !is_absent).then_some(cell)
+        (!trimmed.is_empty() && !is_absent).then(|| text_of(cell))
     }
 
     fn identities(&mut self, entry: &Entry, column: usize, cell: &str) -> Result<(), CellError> {

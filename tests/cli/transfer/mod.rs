@@ -3,6 +3,7 @@
 mod backup;
 mod bad_input;
 mod earlier_rules;
+mod formulas;
 mod holds;
 mod links;
 mod over_http;

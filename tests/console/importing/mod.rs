@@ -6,9 +6,10 @@ use bytes::Bytes;
 use http::Request;
 use http::header::CONTENT_TYPE;
 use http_body_util::Full;
+use testkit::calls::{Client, email, text, user};
 use testkit::output::stdout;
 
-use crate::browser::{Answer, Browser, Site};
+use crate::browser::{Answer, Browser, HOME, Site};
 
 const IMPORT: &str = "/console/t/default/import";
 const BOUNDARY: &str = "----------------------------form";
@@ -175,6 +176,34 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
     assert_eq!((count(&other, "Changed users"), count(&other, "Unchanged users")), (0, 2));
     let old = browser.submit(&checked, &format!("{}/run", page.path), &[]).await;
     assert_eq!(old.status, 422);
+}
+
+/// What the console exports changes nobody when it is uploaded again.
+#[tokio::test]
+async fn an_export_changes_nobody() {
+    let site = Site::with_sample();
+    let mut client = Client::connect(&site.server.url).await;
+    let texts = [("=1+1", "x;=1+1"), ("'=1+1", "NULL"), ("-2+3", "＝1+1")];
+    for (n, (name, note)) in texts.into_iter().enumerate() {
+        let mut one = user(name, vec![email(&format!("={n}@example.com"))]);
+        one.attributes.insert("note".to_owned(), text(note));
+        client.create(one).await.unwrap();
+    }
+    let mut browser = site.browser().await;
+    let list = browser.post(&format!("{HOME}/search"), &[("q", "")]).await;
+    let columns = browser.get(&format!("{}/columns", list.path)).await;
+    let chosen =
+        ["attributes.note", "email", "handle", "phone", "state"].map(|own| ("column", own));
+    let list = browser.submit(&columns, &columns.path.clone(), &chosen).await;
+    let table = browser.get(&format!("{}/export?format=csv", list.path)).await.text;
+    for part in [",'=1+1,", ",''=1+1,", ",'-2+3,", "x;'=1+1", ",'NULL", ",'＝1+1"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    let page = upload(&mut browser, "users.csv", table.as_bytes()).await;
+    page.assert_has(&["No errors found"]);
+    let page = act(&mut browser, &page, "dry-run", &[("on_existing", "replace")]).await;
+    page.assert_has(&["Nothing would change."]);
+    assert_eq!(count(&page, "Unchanged users"), table.lines().count() as u64 - 1);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::time::instant;
 use polynym_proto::v1::{GetUsageRequest, GetUsageResponse, UsageResolution, UsageSeries};
+use polynym_table::guarded;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -102,8 +103,8 @@ fn print_csv(answer: &GetUsageResponse) -> Result<(), Failure> {
         for point in &series.points {
             let time = point.time.as_ref().map(ToString::to_string).unwrap_or_default();
             let count = point.count.to_string();
-            let record = [&time, &series.metric, &series.caller, &count];
-            csv.write_record(record).map_err(csv_failure)?;
+            let cells = [&*time, &series.metric, &series.caller, &count].map(guarded);
+            csv.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(csv_failure)?;
         }
     }
     let text = csv.into_inner().map_err(csv_failure)?;

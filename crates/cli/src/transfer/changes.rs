@@ -11,6 +11,7 @@ use crate::output::printable;
 use crate::text::event;
 use polynym_proto::v1::ChangeSet;
 use polynym_proto::v1::import_users_response::Change;
+use polynym_table::guarded;
 
 /// The changes that are shown.
 const MAX_SHOWN: usize = 10;
@@ -57,6 +58,7 @@ impl Changes {
 
     fn write(&mut self, cells: [&str; 5]) -> Result<(), Failure> {
         let Some(file) = &mut self.file else { return Ok(()) };
+        let cells = cells.map(|cell| guarded(cell).into_owned());
         file.write_record(cells).map_err(|error| failure(Path::new(&self.path), error))
     }
 

@@ -4,8 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use csv::{Terminator, WriterBuilder};
-use polynym_table::ExportColumns;
+use polynym_table::{ExportColumns, csv_row};
 use serde::Serialize;
 use serde_json::Value;
 use tempfile::{NamedTempFile, TempPath};
@@ -34,7 +33,6 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     let form = Form::new(&command)?;
     let session = Session::open(&command.settings).await?;
     let mut output = Output::new(&command, form)?;
-    output.write_header()?;
     if let Some(filter) = command.filter {
         search(&session, &mut output, filter).await?;
         eprintln!("{} users, each as of the moment it was read", output.finish()?);
@@ -85,6 +83,7 @@ struct Output {
     writer: BufWriter<Box<dyn Write>>,
     draft: Option<(TempPath, PathBuf)>,
     form: Form,
+    has_begun: bool,
     users: u64,
 }
 
@@ -105,25 +104,24 @@ impl Output {
             }
         };
         let writer = BufWriter::with_capacity(BUFFER_BYTES, writer);
-        Ok(Self { writer, draft, form, users: 0 })
+        Ok(Self { writer, draft, form, has_begun: false, users: 0 })
     }
 
-    fn write_header(&mut self) -> Result<(), Failure> {
-        match &self.form {
-            Form::Lines => Ok(()),
-            Form::Table(columns) => {
-                let header = columns.header();
-                // The mark tells spreadsheets the encoding.
-                self.writer.write_all("\u{feff}".as_bytes())?;
-                self.write_row(&header)
-            }
+    /// Writes what precedes these users, which are the next ones: the header of a table, once.
+    fn begin<'u>(&mut self, users: impl Iterator<Item = &'u User> + Clone) -> Result<(), Failure> {
+        let Form::Table(columns) = &mut self.form else { return Ok(()) };
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
         }
+        columns.infer_types(users);
+        let header = columns.header();
+        // The mark tells spreadsheets the encoding.
+        self.writer.write_all("\u{feff}".as_bytes())?;
+        self.write_row(&header)
     }
 
     fn write_row(&mut self, cells: &[String]) -> Result<(), Failure> {
-        let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
-        writer.write_record(cells).map_err(|error| Failure::Other(error.to_string()))?;
-        let row = writer.into_inner().map_err(|error| Failure::Other(error.to_string()))?;
+        let row = csv_row(cells.iter().map(String::as_str), b',')?;
         Ok(self.writer.write_all(&row)?)
     }
 
@@ -148,6 +146,7 @@ impl Output {
 
     /// Flushes the output. Returns the number of users.
     fn finish(mut self) -> Result<u64, Failure> {
+        self.begin(std::iter::empty())?;
         self.writer.flush()?;
         if let Some((draft, path)) = self.draft {
             draft.persist(&path).map_err(|error| files::failure(&path, error.error))?;
@@ -189,6 +188,9 @@ async fn search(session: &Session, output: &mut Output, filter: String) -> Resul
     loop {
         let message = request.clone();
         let answer = session.answer(session.directory().search_users(message).await)?;
+        if !answer.users.is_empty() {
+            output.begin(answer.users.iter())?;
+        }
         for user in &answer.users {
             output.write_user(user, None)?;
         }
@@ -221,7 +223,13 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
         }
         // Older servers send one user per message.
         let one = ExportedUser { user: part.user, internals: part.internals };
-        for ExportedUser { user, internals } in std::iter::once(one).chain(part.users) {
+        let mut exported = part.users;
+        exported.insert(0, one);
+        exported.retain(|one| one.user.is_some());
+        if !exported.is_empty() {
+            output.begin(exported.iter().filter_map(|one| one.user.as_ref()))?;
+        }
+        for ExportedUser { user, internals } in exported {
             let Some(user) = &user else { continue };
             let internals = internals.as_ref().map(polynym_lines::internals_object);
             let internals = internals.transpose().map_err(write_failure)?;

@@ -116,7 +116,7 @@ pub async fn failures(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     let change = get(&visit.client(&tenant), &id).await?;
     let mut table = csv_row(["user_id", "reason"]);
     for failure in &change.failures {
-        table.extend(csv_row([&failure.user_id, &failure.reason]));
+        table.extend(csv_row([&*failure.user_id, &*failure.reason]));
     }
     Ok(attachment(table, download::CSV, "failures.csv"))
 }

@@ -75,11 +75,11 @@ pub async fn file(
     let request = SearchUsersRequest { tenant, filter, ..Default::default() };
     let mut export = Export::new(&visit, permit, columns, format, request)?;
     // A failure of the first read has a page.
-    let first = export.read().await?;
-    let first = [export.begin(), first].concat();
+    let users = export.read().await?;
+    let first = [export.begin(&users), export.part(users)?].concat();
     let rest = stream::unfold(Some(export), |export| async {
         let mut export = export.filter(|export| !export.is_complete)?;
-        match export.read().await {
+        match export.read().await.and_then(|users| export.part(users)) {
             Ok(part) => Some((Ok(part), Some(export))),
             // The browser reports a download that ends early as failed.
             Err(failure) => {
@@ -127,22 +127,28 @@ impl Export {
         })
     }
 
-    /// What is before the first user: the names of columns, after the mark that tells spreadsheets
+    /// What is before the first users: the names of columns, after the mark that tells spreadsheets
     /// the encoding.
-    fn begin(&self) -> Vec<u8> {
-        let Some(table) = &self.table else { return Vec::new() };
-        ["\u{feff}".as_bytes(), &csv_row(table.header())].concat()
+    fn begin(&mut self, first: &[User]) -> Vec<u8> {
+        let Some(table) = &mut self.table else { return Vec::new() };
+        table.infer_types(first.iter());
+        ["\u{feff}".as_bytes(), &csv_row(table.header().iter().map(String::as_str))].concat()
     }
 
     /// Reads the next page.
-    async fn read(&mut self) -> Result<Vec<u8>, Failure> {
+    async fn read(&mut self) -> Result<Vec<User>, Failure> {
         let directory = self.client.directory();
         let call = directory.search_users(self.request.clone());
         let page = context::scope(self.trace.clone(), call).await?;
         self.is_complete = page.next_page_token.is_empty();
         self.request.page_token = page.next_page_token;
+        Ok(page.users)
+    }
+
+    /// The users of a page, with the columns of the screen.
+    fn part(&self, users: Vec<User>) -> Result<Vec<u8>, Failure> {
         let mut part = Vec::new();
-        for mut user in page.users {
+        for mut user in users {
             self.columns.prune(&mut user);
             part.extend(self.line(&user)?);
         }
@@ -155,39 +161,7 @@ impl Export {
             line.iter_mut().for_each(|line| line.push(b'\n'));
             return line.map_err(|error| Failure::Internal(error.to_string()));
         };
-        let mut cells = table.row(user).map_err(Failure::Internal)?;
-        cells.iter_mut().filter(|cell| is_formula(cell)).for_each(|cell| cell.insert(0, '\''));
-        Ok(csv_row(&cells))
-    }
-}
-
-/// Whether a spreadsheet may compute a cell instead of showing it. Numbers and plain handles are
-/// shown.
-fn is_formula(cell: &str) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || " ._-".contains(c);
-    let is_number = |c: char| c.is_ascii_digit() || " +-().".contains(c);
-    match cell.chars().next() {
-        Some('=' | '\t' | '\r' | '\n') => true,
-        Some('+' | '-') => !cell.chars().all(is_number),
-        Some('@') => !cell.chars().skip(1).all(is_plain),
-        _ => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn formulas_are_found_and_numbers_are_not() {
-        for cell in ["=1+1", "+A1", "-2+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "+HYPERLINK(\"\")"]
-        {
-            assert!(is_formula(cell), "{cell}");
-        }
-        for cell in
-            ["", "+14155552671", "+1 (415) 555-2671", "-3.5", "@joe", "joe=1", "a@b.example"]
-        {
-            assert!(!is_formula(cell), "{cell}");
-        }
+        let cells = table.row(user).map_err(Failure::Internal)?;
+        Ok(csv_row(cells.iter().map(String::as_str)))
     }
 }
