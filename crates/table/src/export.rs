@@ -43,8 +43,8 @@ impl ExportColumns {
         fields.collect::<Result<_, _>>().map(Self)
     }
 
-    /// Gives attributes that have no type the one of their first value among these users, so that an
-    /// import needs no definitions.
+    /// Gives attributes that have no type the one of their first value among these users, so that
+    /// an import needs no definitions.
     pub fn infer_types<'u>(&mut self, users: impl Iterator<Item = &'u User> + Clone) {
         for field in &mut self.0 {
             if let Field::Attribute(name, value_type @ None) = field {

@@ -1,5 +1,8 @@
 //! Proposes how to read a file, and shows what would happen with its rows.
 
+mod guess;
+mod proposal;
+
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::io::{Cursor, Read};
@@ -11,9 +14,9 @@ use polynym_lines::raw_identifier;
 use crate::columns::Columns;
 use crate::map_file::{Given, MapFile};
 use crate::mapping::{MappedUser, Mapping, Options};
-use crate::proposal::{Proposal, cells};
 use crate::rows::{Row, Table};
 use crate::separator;
+use proposal::{Proposal, cells};
 
 /// The bytes in which a file's encoding is guessed.
 const HEAD_BYTES: usize = 1 << 20;

@@ -255,13 +255,10 @@ impl<'m> Reading<'m> {
     fn read(&mut self, entry: &Entry) -> Result<(), CellError> {
         let mut texts = Vec::new();
         for column in &entry.columns {
-            if let Some(cell) = self.cell(*column) {
-                texts.push((*column, cell));
-            }
+            texts.extend(self.cell(*column).map(|cell| (*column, cell)));
         }
-        let Some((column, cell)) = texts.first().map(|(column, cell)| (*column, &**cell)) else {
-            return Ok(());
-        };
+        let Some((column, cell)) = texts.first() else { return Ok(()) };
+        let (column, cell) = (*column, &**cell);
         let error = |message| CellError { column, message };
         if entry.field.is_identity() {
             return self.identities(entry, column, cell);

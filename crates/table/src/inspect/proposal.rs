@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling};
 
+use super::guess::{self, Guess};
 use crate::columns::{Columns, REJECT_COLUMNS};
 use crate::field::{Field, ValueType};
-use crate::guess::{self, Guess};
 use crate::locale::{Locale, NEUTRAL};
 use crate::map_file::{FieldColumns, Given, MapFile};
 use crate::regions::region;
