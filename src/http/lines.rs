@@ -6,9 +6,10 @@ use polynym_lines::{Parsed as ParsedLine, UserLine, json};
 use polynym_proto::v1;
 use polynym_transport::lines::{
     InvalidQuery, LineFormat, LineMethod, LineReader, LineWriter, MAX_LINE_BYTES, Parsed,
-    RequestLine,
+    RequestLine, without_values,
 };
 use prost::Message;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::form_urlencoded;
 use v1::import_users_request::Options;
@@ -23,8 +24,9 @@ use crate::grpc::MAX_STREAM_BYTES;
 /// The maximum values of a line: empty objects take many times their bytes when they are decoded.
 const MAX_VALUES: usize = 50_000;
 
-/// The maximum characters of the message of a reject.
-const MAX_MESSAGE_CHARS: usize = 500;
+/// The remedy of a file that has become one line.
+const KEEP_LINE_BREAKS: &str = "put each user on a line of its own; with curl, send the file by -T \
+    FILE, or by --data-binary @FILE, as -d removes its line breaks";
 
 /// The methods with lines.
 pub const METHODS: [LineMethod; 2] = [
@@ -108,17 +110,16 @@ impl LineReader for ImportReader {
     fn parse(&mut self, number: i64, line: RequestLine<'_>) -> Parsed {
         let parsed = match line {
             RequestLine::Whole(bytes) => parse(number, bytes),
-            RequestLine::TooLong(bytes) => {
-                Err(format!("a line has at most {MAX_LINE_BYTES} bytes, this one has {bytes}"))
-            }
+            RequestLine::TooLong(bytes) => Err(format!(
+                "a line has at most {MAX_LINE_BYTES} bytes, this one has {bytes}: \
+                     {KEEP_LINE_BREAKS}"
+            )),
         };
         match parsed {
             Ok(Some(message)) => Parsed::Message(message),
             Ok(None) => Parsed::Nothing,
             Err(message) => {
-                // It may quote the name of a field, which may be as long as the line.
-                let message = message.chars().take(MAX_MESSAGE_CHARS).collect();
-                let reason = "LINE_INVALID".to_owned();
+                let (reason, message) = ("LINE_INVALID".to_owned(), without_values(&message));
                 let reject = Reject { line: number, reason, message, ..Default::default() };
                 let mut text = Vec::new();
                 add_line("reject", message_json("Reject", &reject), &mut text);
@@ -136,7 +137,12 @@ fn parse(number: i64, line: &[u8]) -> Result<Option<Vec<u8>>, String> {
     }
     let text = str::from_utf8(line);
     let text = text.map_err(|_| "the line is not UTF-8: correct its source".to_owned())?;
-    match polynym_lines::parse(text.trim_start_matches('\u{feff}'))? {
+    let text = text.trim_start_matches('\u{feff}');
+    let parsed = polynym_lines::parse(text).map_err(|error| match has_several_objects(text) {
+        true => format!("the line has several objects: {KEEP_LINE_BREAKS}"),
+        false => error,
+    });
+    match parsed? {
         ParsedLine::Skipped => Ok(None),
         ParsedLine::Request(request) => {
             let message = ImportUsersRequest { line: number, ..*request }.encode_to_vec();
@@ -148,6 +154,13 @@ fn parse(number: i64, line: &[u8]) -> Result<Option<Vec<u8>>, String> {
             }
         }
     }
+}
+
+/// Whether another object follows the first one of a line.
+fn has_several_objects(text: &str) -> bool {
+    let mut objects = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let is_first_whole = objects.next().is_some_and(|first| first.is_ok());
+    is_first_whole && text[objects.byte_offset()..].trim_start().starts_with('{')
 }
 
 /// Writes the rejects, the changes and the report of an import.
@@ -268,6 +281,37 @@ mod tests {
         let Parsed::Rejected(text) = reader.parse(1, RequestLine::Whole(line.as_bytes())) else {
             panic!("an unknown field")
         };
-        assert!(text.len() < 2 * MAX_MESSAGE_CHARS, "{}", text.len());
+        assert!(text.len() < 1_000, "{}", text.len());
+    }
+
+    #[test]
+    fn a_reject_repeats_no_value() {
+        let mut reader = ImportReader { options: Options::default() };
+        for (line, secret) in [
+            (r#"{"identities":[{"identifier":{"phone":{"number":14155552671}}}]}"#, "2671"),
+            (r#"{"joe@example.com":1}"#, "joe"),
+            (r#"{"userId":["joe"]}"#, "joe"),
+            (r#"{"joe@example.com":1,"joe@example.com":2}"#, "joe"),
+            (r#"{"createTime":"joe@example.com"}"#, "joe"),
+        ] {
+            let Parsed::Rejected(text) = reader.parse(1, RequestLine::Whole(line.as_bytes()))
+            else {
+                panic!("{line}")
+            };
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("LINE_INVALID") && !text.contains(secret), "{text}");
+        }
+    }
+
+    #[test]
+    fn objects_without_line_breaks_between_them_are_told_how_to_keep_these() {
+        for joined in [r#"{"displayName":"Joe"}{"displayName":"Ann"}"#, "{} {"] {
+            let error = parse(1, joined.as_bytes()).unwrap_err();
+            assert!(error.contains("--data-binary"), "{joined}: {error}");
+        }
+        for other in ["{", "{}x", "[]"] {
+            let error = parse(1, other.as_bytes()).unwrap_err();
+            assert!(!error.contains("--data-binary"), "{other}: {error}");
+        }
     }
 }

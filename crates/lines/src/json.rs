@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use polynym_proto as proto;
 
+/// The message of times.
+const TIMESTAMP: &str = "google.protobuf.Timestamp";
+
 /// The JSON of `message`, which has the full name `name`.
 ///
 /// # Errors
@@ -55,17 +58,17 @@ fn check_spellings(message: &MessageDescriptor, json: &Value) -> Result<(), Stri
 /// Checks that all times in the JSON of a message have an offset. The mapping would read others as
 /// UTC.
 fn check_times(message: &MessageDescriptor, json: &Value) -> Result<(), String> {
-    if message.full_name() == "google.protobuf.Timestamp" {
-        return match json.as_str() {
-            Some(text) if polynym_proto::time::parse(text).is_none() => {
-                Err(format!("{text}: a time must have Z or an offset, as in 2026-01-31T12:00:00Z"))
+    for (field, value) in fields(message, json) {
+        for (inner, value) in messages(&field, value) {
+            let text = value.as_str().filter(|_| inner.full_name() == TIMESTAMP);
+            if text.is_some_and(|text| polynym_proto::time::parse(text).is_none()) {
+                let form = "a time must have Z or an offset, as in 2026-01-31T12:00:00Z";
+                return Err(format!("{}: {form}", field.name()));
             }
-            _ => Ok(()),
-        };
+            check_times(&inner, value)?;
+        }
     }
-    fields(message, json)
-        .flat_map(|(field, value)| messages(&field, value))
-        .try_for_each(|(inner, value)| check_times(&inner, value))
+    Ok(())
 }
 
 /// The known fields of the JSON of a message, with their values.

@@ -15,3 +15,5 @@ pub mod method;
 pub mod request;
 pub mod unary;
 mod unique;
+
+pub use json::without_values;

@@ -8,6 +8,7 @@ mod exchange;
 mod request;
 mod response;
 
+pub use crate::connect::without_values;
 pub use request::MAX_LINE_BYTES;
 
 /// The content type of lines of JSON.

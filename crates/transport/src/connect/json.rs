@@ -13,6 +13,9 @@ use crate::rich_status::internal;
 /// The maximum characters of an error.
 const MAX_ERROR_CHARS: usize = 500;
 
+/// The byte order mark that some programs put in front of a text (RFC 8259, section 8.1).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The maximum memory of a value while a message is decoded.
 const VALUE_BYTES: usize = 160;
 
@@ -24,6 +27,7 @@ pub fn to_framed(
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Vec<u8>, Status> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let decoding = values(text) * VALUE_BYTES;
     reserve(reservation, decoding)?;
     let framed = decode(text, message);
@@ -49,19 +53,37 @@ fn decode(text: &[u8], message: &MessageDescriptor) -> Result<Vec<u8>, Status> {
     Ok(framed)
 }
 
+/// The starts and the ends of what errors quote, and whether it is a name.
+const QUOTES: [(&str, char, bool); 7] = [
+    ("string \"", '"', false),
+    ("integer `", '`', false),
+    ("floating point `", '`', false),
+    ("character `", '`', false),
+    ("enum value '", '\'', false),
+    ("field name '", '\'', true),
+    ("\"", '"', true),
+];
+
 /// The text of an error without the value that it quotes, which may be personal data, and without
-/// the end of a long name.
-fn without_values(text: &str) -> String {
-    let quoted =
-        [("string \"", '"'), ("enum value '", '\'')].into_iter().find_map(|(start, end)| {
-            let (before, value) = text.split_once(start)?;
-            Some((before, start, &value[value.rfind(end)?..]))
-        });
-    let text = match quoted {
-        Some((before, start, after)) => format!("{before}{start}…{after}"),
-        None => text.to_owned(),
+/// the end of a long name. A name of letters and digits stays, as of a field that is misspelt.
+pub fn without_values(text: &str) -> String {
+    let quotes = QUOTES.into_iter().filter_map(|(start, end, is_name)| {
+        let (before, value) = text.split_once(start)?;
+        let (value, after) = value.split_at(value.rfind(end)?);
+        Some((before, start, after, is_name && is_field_name(value)))
+    });
+    // The value itself may have quotes.
+    let text = match quotes.min_by_key(|(before, ..)| before.len()) {
+        Some((before, start, after, false)) => format!("{before}{start}…{after}"),
+        _ => text.to_owned(),
     };
     text.chars().take(MAX_ERROR_CHARS).collect()
+}
+
+/// Whether a text has the form of a field's name, which no address and no number has.
+fn is_field_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Appends the JSON text of a message to `text`.
@@ -87,7 +109,24 @@ mod tests {
                 "invalid type: string \"…\", expected a boolean at line 1 column 9",
             ),
             ("unrecognized enum value 'joe' at line 1", "unrecognized enum value '…' at line 1"),
+            (
+                "invalid type: integer `14155552671`, expected a string at line 1 column 40",
+                "invalid type: integer `…`, expected a string at line 1 column 40",
+            ),
+            (
+                "invalid type: floating point `1415.5`, expected a string",
+                "invalid type: floating point `…`, expected a string",
+            ),
+            (
+                "invalid type: boolean `true`, expected a map",
+                "invalid type: boolean `true`, expected a map",
+            ),
             ("unrecognized field name 'nam'", "unrecognized field name 'nam'"),
+            ("unrecognized field name 'o'neil@x.org' at", "unrecognized field name '…' at"),
+            ("unrecognized field name 'a string \"b\"'", "unrecognized field name '…'"),
+            ("unrecognized field name '14155552671'", "unrecognized field name '…'"),
+            (r#""showDisabled" occurs twice"#, r#""showDisabled" occurs twice"#),
+            (r#""a\"b@example.com" occurs twice"#, r#""…" occurs twice"#),
         ] {
             assert_eq!(without_values(text), shown);
         }
