@@ -43,6 +43,17 @@ fn a_sample_server_prints_three_commands_that_work() {
 }
 
 #[test]
+fn a_sample_server_has_its_console_or_names_what_is_missing() {
+    let mut server = Server::start(&["--sample", "--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    assert_eq!(server.line(), format!("console on {url}/console\n"));
+
+    let mut server = Server::start(&["--sample"]);
+    let lines: Vec<_> = (0..6).map(|_| server.line()).collect();
+    assert!(lines[5].contains("console") && lines[5].contains("--http-listen"), "{lines:?}");
+}
+
+#[test]
 fn users_survive_a_restart_and_a_sample_changes_none() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());

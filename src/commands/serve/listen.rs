@@ -168,12 +168,17 @@ pub fn announce((address, http): (SocketAddr, Option<SocketAddr>), settings: &Se
     }
     if *sample && access.tls.is_none() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));
-        if let Some(http) = http {
-            let _ = writeln!(out, "{}", http_suggestion(http, prefix));
-        }
+        let _ = match http {
+            Some(http) => writeln!(out, "{}", http_suggestion(http, prefix)),
+            None => writeln!(out, "{NO_HTTP}"),
+        };
     }
     let _ = out.flush();
 }
+
+/// The remedy of a server with made-up users without the console and HTTP.
+const NO_HTTP: &str =
+    "For the console, and for HTTP and JSON, add --http-listen 127.0.0.1:7180 to this command";
 
 fn suggestions(address: SocketAddr) -> String {
     let server = match address.to_string().as_str() {

@@ -120,7 +120,8 @@ impl ServerAccess {
     /// listener, unless `--listen` is given.
     pub fn resolve(values: &mut Values<'_>, is_sample: bool) -> Option<Self> {
         let listen = values.get(&LISTEN, parse::addresses);
-        let http = ServerHttp::resolve(values, is_sample && !values.is_given(&LISTEN));
+        let has_listener = is_sample && !values.is_given(&LISTEN);
+        let http = ServerHttp::resolve(values, is_sample, has_listener);
         let admin_listen = admin_listen(values);
         let credentials = values.get(&CREDENTIALS, parse::path);
         let [caller_calls, caller_misses] =

@@ -60,8 +60,12 @@ impl ServerHttp {
         [&HTTP_LISTEN, &HTTP_PREFIX, &HTTP_ALLOW_ORIGIN, &CONSOLE, &CONSOLE_HOST];
 
     /// Parses the settings; none without a listener. With `by_default`, there is a listener even if
-    /// its address is not set.
-    pub fn resolve(values: &mut Values<'_>, by_default: bool) -> Option<Option<Self>> {
+    /// its address is not set. A server with made-up users has its console on any listener.
+    pub fn resolve(
+        values: &mut Values<'_>,
+        is_sample: bool,
+        by_default: bool,
+    ) -> Option<Option<Self>> {
         let listen = values.get(&HTTP_LISTEN, parse::optional_addresses);
         let prefix = values.get(&HTTP_PREFIX, prefix);
         let allowed_origins = values.get(&HTTP_ALLOW_ORIGIN, origins);
@@ -86,7 +90,8 @@ impl ServerHttp {
             }
             return Some(None);
         };
-        let console = (console || by_default).then_some(hosts);
+        let is_implied = is_sample && !values.is_given(&CONSOLE);
+        let console = (console || is_implied).then_some(hosts);
         Some(Some(Self { listen, prefix, allowed_origins, console }))
     }
 }

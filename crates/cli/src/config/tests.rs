@@ -177,6 +177,24 @@ fn a_sample_without_a_store_is_temporary() {
 }
 
 #[test]
+fn a_sample_has_its_console_on_every_http_listener() {
+    let http = |given: &[&str]| load::<Serve>(given, &[]).unwrap().access.http;
+    let listens_at = |given: &[&str]| http(given).map(|http| http.listen[0].to_string());
+    let has_console = |given: &[&str]| http(given).is_some_and(|http| http.console.is_some());
+    let listen = ["--listen", "127.0.0.1:7171"];
+    let http_listen = ["--http-listen", "127.0.0.1:7000"];
+    assert_eq!(listens_at(&["--sample"]).as_deref(), Some("127.0.0.1:7180"));
+    assert_eq!(listens_at(&[&["--sample"][..], &listen].concat()), None);
+    for given in [&[][..], &listen] {
+        let sample = [&["--sample"][..], given, &http_listen].concat();
+        assert_eq!(listens_at(&sample).as_deref(), Some("127.0.0.1:7000"));
+        assert!(has_console(&sample), "{sample:?}");
+        assert!(!has_console(&[&sample[..], &["--console=false"]].concat()), "{sample:?}");
+    }
+    assert!(!has_console(&http_listen), "no sample");
+}
+
+#[test]
 fn servers_are_urls() {
     let rejected = [
         ("https://example.com/x", "write https://example.com"),
