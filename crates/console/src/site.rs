@@ -54,8 +54,8 @@ fn inner(uri: &Uri) -> Uri {
 }
 
 impl Site for Console {
-    fn is_at(&self, path: &str) -> bool {
-        path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    fn path(&self) -> &'static str {
+        PATH
     }
 
     fn caller(&self, headers: &HeaderMap) -> Option<Arc<Caller>> {

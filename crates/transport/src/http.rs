@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use http::header::{CONNECTION, TRANSFER_ENCODING};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, Uri, Version};
+use http::{HeaderName, HeaderValue, Request, Response, Uri, Version};
+use http_body::Body as _;
 use hyper::body::Incoming;
 
 pub use origin::is_loopback;
@@ -28,6 +29,9 @@ use crate::peer::Peer;
 use crate::request_body;
 use crate::routes::Routes;
 use origin::Origins;
+
+/// The header by which a response forbids a proxy to collect it before it forwards it.
+const PROXY_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// The settings of the HTTP side.
 pub struct HttpOptions {
@@ -89,13 +93,16 @@ impl Http {
         let closes = request.version() < Version::HTTP_2
             && request.headers().contains_key(TRANSFER_ENCODING);
         let outcome = self.outside_api(&mut request, handler.needs_credentials());
-        let site = self.site.as_deref().filter(|site| site.is_at(request.uri().path()));
+        let site = self.site.as_deref().filter(|site| site::is_at(*site, request.uri().path()));
         let mut response = match (outcome, site) {
             (Ok(()), Some(site)) => site::answer(site, handler, budget, peer, request).await,
             (outcome, _) => self.answer_call(handler, budget, peer, outcome, request).await,
         };
         if closes {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if response.body().size_hint().exact().is_none() {
+            response.headers_mut().insert(PROXY_BUFFERING, HeaderValue::from_static("no"));
         }
         response
     }
@@ -145,18 +152,25 @@ impl Http {
         request: &mut Request<Incoming>,
         needs_credentials: bool,
     ) -> Result<(), Refused> {
-        let host = origin::host(request)?;
-        if !needs_credentials {
-            self.origins.check(host, request.headers())?;
-        }
         if let Some(preflight) = self.origins.preflight(request) {
             return Err(preflight.into());
         }
         let path = request.uri().path();
-        let inner = path.strip_prefix(&self.prefix).filter(|inner| inner.starts_with('/'));
-        let inner = inner.ok_or_else(|| Refused::from(request::unknown_path(path, None)))?;
+        let inner = path.strip_prefix(&self.prefix).unwrap_or_default();
         if let Some(page) = self.pages.iter().find(|page| page.is_at(inner)) {
             return Err(page.response(request).into());
+        }
+        let host = origin::host(request)?;
+        if !needs_credentials {
+            self.origins.check(host, request.headers())?;
+        }
+        if let Some(site) = &self.site
+            && site::is_home(request.method(), path, &self.prefix)
+        {
+            return Err(site::redirect(&self.prefix, &**site).into());
+        }
+        if !inner.starts_with('/') {
+            return Err(request::unknown_path(path, None).into());
         }
         let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
         if !self.prefix.is_empty()

@@ -44,7 +44,12 @@ async fn messages_that_are_not_of_their_type_are_refused_and_named() {
             (r#"{"identifier":{"handle":"joe","handle":"joe"}}"#, "oneof"),
             (r#"{"identifier":{"handle":"joe"},"showDisabled":true,"showDisabled":true}"#, "twice"),
             (r#"{"identifier":"joe"}"#, "expected a map"),
-            (r#"{"identifier":{"handle":7}}"#, "7"),
+            (r#"{"identifier":{"handle":7}}"#, "integer"),
+            (r#"{"identifier":{"phone":{"number":14155552671}}}"#, "integer"),
+            (r#"{"identifier":{"phone":{"number":1415555.2671}}}"#, "floating point"),
+            (r#"{"identifier":{"joe@example.com":1}}"#, "field name"),
+            (r#"{"identifier":{"+14155552671":1}}"#, "field name"),
+            (r#"{"joe@example.com":1,"joe@example.com":2}"#, "field name"),
             (r#"{"identifier":{"handle":["joe"]}}"#, "sequence"),
             (r#"{"identifier":{"handle":"joe","email":"joe@example.com"}}"#, "oneof"),
             (r#"{"identifier":{"handle":"joe"},"consistency":"SOON"}"#, "enum value"),
@@ -57,7 +62,8 @@ async fn messages_that_are_not_of_their_type_are_refused_and_named() {
             assert_eq!(refusal(&response), invalid, "{text}");
             let message = response.json()["message"].as_str().unwrap().to_owned();
             assert!(message.contains(named), "{text}: {message}");
-            assert!(!message.contains("joe"), "values may be personal data: {message}");
+            let is_quoted = ["joe", "1415", "2671"].iter().any(|value| message.contains(value));
+            assert!(!is_quoted, "values may be personal data: {message}");
         }
         let no_text = client.post(RESOLVE, JSON, &[], &b"{\"\xff\":1}"[..]).await;
         assert_eq!(refusal(&no_text), invalid);
@@ -75,7 +81,6 @@ async fn requests_that_are_no_calls_are_refused() {
             (RESOLVE, "text/plain"),
             (RESOLVE, "application/x-www-form-urlencoded"),
             (RESOLVE, "application/grpc"),
-            (RESOLVE, "application/json; charset=utf-16"),
             (RESOLVE, "application/connect+json"),
             ("/polynym.v1.DirectoryService/Watch", JSON),
             (EXPORT, "text/plain"),
@@ -88,6 +93,10 @@ async fn requests_that_are_no_calls_are_refused() {
             let refused = (415, "unknown".to_owned(), "CONTENT_TYPE_WRONG".to_owned());
             assert_eq!(refusal(&response), refused, "{path} {content_type}");
         }
+        let lines = "/polynym.v1.AdminService/ImportUsers";
+        let by_curl = client.post(lines, "application/x-www-form-urlencoded", &[], "{}{}").await;
+        let message = by_curl.json()["message"].as_str().unwrap().to_owned();
+        assert!(message.contains("--data-binary"), "{message}");
         for method in [Method::GET, Method::PUT, Method::DELETE, Method::OPTIONS, Method::PATCH] {
             let uri = format!("{RESOLVE}?message=%7B%7D&encoding=json&connect=v1");
             let request = Request::builder().method(&method).uri(uri).body(Full::default());

@@ -42,8 +42,15 @@ async fn json_is_that_of_protocol_buffers() {
         let names = "/polynym.v1.AdminService/GetUsage";
         let response = client.post(names, JSON, &[], "{}").await;
         assert_eq!(response.status, 200, "{}", response.json());
-        let charset = "application/json; charset=UTF-8";
-        assert_eq!(client.post(RESOLVE, charset, &[], JOE).await.status, 200);
+        for charset in ["charset=UTF-8", "charset=\"utf8\"", "charset=iso-8859-1;q=1", "charset"] {
+            let content_type = format!("{JSON}; {charset}");
+            assert_eq!(client.post(RESOLVE, &content_type, &[], JOE).await.status, 200);
+        }
+        let marked = format!("\u{feff}{JOE}");
+        assert_eq!(client.post(RESOLVE, JSON, &[], marked).await.status, 200);
+        let marked = envelope("\u{feff}{}".as_bytes());
+        let response = client.post(EXPORT, "application/connect+json", &[], marked).await;
+        assert_eq!(envelopes(&response.body).last(), Some(&(2, &b"{}"[..])));
         let version = [("connect-protocol-version", "1"), ("connect-timeout-ms", "20000")];
         assert_eq!(client.post(RESOLVE, JSON, &version, JOE).await.status, 200);
     }
@@ -111,6 +118,26 @@ async fn a_prefix_is_in_front_of_all_paths() {
         assert_eq!(client.post(&prefixed, JSON, &[], JOE).await.status, 200);
         for other in [RESOLVE, "/polynymx/healthz", "/healthz", "/polynym"] {
             assert_eq!(client.post(other, JSON, &[], JOE).await.status, 404, "{other}");
+        }
+    }
+}
+
+/// Proxies such as nginx would otherwise keep a stream until it has filled their buffer.
+#[tokio::test(flavor = "multi_thread")]
+async fn proxies_do_not_collect_streams() {
+    let (_server, url) = serve(&[]);
+    for mut client in connections(&url).await {
+        let envelopes = ("application/connect+json", envelope(b"{}"));
+        for (content_type, sent) in [envelopes, (JSON, b"{}".to_vec())] {
+            let response = client.post(EXPORT, content_type, &[], sent).await;
+            assert_eq!(response.header("x-accel-buffering"), "no", "{content_type}");
+        }
+        let import = "/polynym.v1.AdminService/ImportUsers";
+        let response = client.post(import, "application/x-ndjson", &[], "nonsense").await;
+        assert_eq!(response.header("x-accel-buffering"), "no");
+        for whole in [JOE, "nonsense"] {
+            let response = client.post(RESOLVE, JSON, &[], whole).await;
+            assert_eq!(response.header("x-accel-buffering"), "");
         }
     }
 }

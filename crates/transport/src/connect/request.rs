@@ -194,17 +194,11 @@ pub fn media_type(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The form of messages that a content type names, if `method` takes it.
+/// The form of messages that a content type names, if `method` takes it. Parameters mean nothing:
+/// JSON is always UTF-8 (RFC 8259, section 11).
 fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
     let text = content_type?.to_str().ok()?;
-    let parameters = text.split(';').skip(1).map(str::trim);
-    let is_utf8 =
-        parameters.filter_map(|parameter| parameter.split_once('=')).all(|(name, value)| {
-            let charset = value.trim_matches('"').to_ascii_lowercase();
-            !name.eq_ignore_ascii_case("charset") || matches!(&*charset, "utf-8" | "us-ascii")
-        });
     match (method.shape, &*media_type(text)) {
-        _ if !is_utf8 => None,
         (Shape::Unary, "application/json") => Some(Codec::Json),
         (Shape::Unary, "application/proto") => Some(Codec::Binary),
         (Shape::ServerStream, "application/connect+json") => Some(Codec::Json),

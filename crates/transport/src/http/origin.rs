@@ -18,8 +18,9 @@ use crate::protocol;
 
 /// The headers that pages may send.
 const HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, connect-protocol-version, connect-timeout-ms, content-encoding, content-type, \
-     polynym-operation-id, polynym-reason, traceparent",
+    "authorization, baggage, connect-content-encoding, connect-protocol-version, \
+     connect-timeout-ms, content-encoding, content-type, polynym-operation-id, polynym-reason, \
+     traceparent, tracestate",
 );
 /// The seconds for which a browser remembers what a page may do.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");

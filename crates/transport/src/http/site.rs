@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, Request, Response};
+use http::header::LOCATION;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use polynym_access::Caller;
@@ -23,8 +24,8 @@ use crate::streams::OpenStream;
 
 /// A site beside the API. It limits the bodies that it reads and the time that it takes.
 pub trait Site: Send + Sync + 'static {
-    /// Whether a path, without the prefix of the listener, belongs to the site.
-    fn is_at(&self, path: &str) -> bool;
+    /// The path of the site, without the prefix of the listener, such as `/console`.
+    fn path(&self) -> &'static str;
 
     /// The caller who is signed in by these headers of a request.
     fn caller(&self, headers: &HeaderMap) -> Option<Arc<Caller>>;
@@ -35,6 +36,29 @@ pub trait Site: Send + Sync + 'static {
         request: Request<Incoming>,
         address: Option<SocketAddr>,
     ) -> BoxFuture<'_, Response<Body>>;
+}
+
+/// Whether a path, without the prefix of the listener, belongs to a site.
+pub fn is_at(site: &dyn Site, path: &str) -> bool {
+    let rest = path.strip_prefix(site.path());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a request reads the root of a listener with this prefix, as browsers do when somebody
+/// types a host alone.
+pub fn is_home(method: &Method, path: &str, prefix: &str) -> bool {
+    let is_read = method == Method::GET || method == Method::HEAD;
+    is_read && path.strip_prefix(prefix).is_some_and(|inner| matches!(inner, "" | "/"))
+}
+
+/// The response that leads to a site below `prefix`.
+pub fn redirect(prefix: &str, site: &dyn Site) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    if let Ok(location) = HeaderValue::try_from(format!("{prefix}{}", site.path())) {
+        response.headers_mut().insert(LOCATION, location);
+    }
+    response
 }
 
 /// Answers a request by a site. Its connection belongs to the caller who is signed in.

@@ -134,7 +134,8 @@ fn wrong_version() -> Response<Body> {
 }
 
 fn wrong_content_type() -> Response<Body> {
-    let message = "this method takes lines: the content type must be application/x-ndjson";
+    let message = "this method takes lines: the content type must be application/x-ndjson; with \
+        curl, send a file by -T FILE, or by --data-binary @FILE, as -d removes its line breaks";
     let status = protocol::content_type_wrong(message);
     let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
     response.headers_mut().insert("accept-post", HeaderValue::from_static(NDJSON));
