@@ -172,12 +172,17 @@ impl Http {
         if !inner.starts_with('/') {
             return Err(request::unknown_path(path, None).into());
         }
-        let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
-        if !self.prefix.is_empty()
-            && let Ok(path) = PathAndQuery::try_from(format!("{inner}{query}"))
-        {
-            *request.uri_mut() = Uri::from(path);
+        if !self.prefix.is_empty() {
+            *request.uri_mut() = with_path(request.uri(), inner);
         }
         Ok(())
     }
+}
+
+/// An address with another path. Its host stays: HTTP/2 has it nowhere else.
+fn with_path(uri: &Uri, path: &str) -> Uri {
+    let query = uri.query().map_or_else(String::new, |query| format!("?{query}"));
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = PathAndQuery::try_from(format!("{path}{query}")).ok();
+    Uri::from_parts(parts).unwrap_or_default()
 }
