@@ -163,6 +163,7 @@ const fn bulk_code_and_reason(error: BulkError) -> (Code, &'static str) {
         BulkError::NotFound => (Code::NotFound, "BULK_CHANGE_NOT_FOUND"),
         BulkError::Exists => (Code::AlreadyExists, "BULK_CHANGE_EXISTS"),
         BulkError::Running => (Code::FailedPrecondition, "BULK_CHANGE_RUNNING"),
+        BulkError::Undoing => (Code::FailedPrecondition, "BULK_CHANGE_UNDOING"),
         BulkError::TooMany { .. } => (Code::ResourceExhausted, "TOO_MANY_BULK_CHANGES"),
     }
 }

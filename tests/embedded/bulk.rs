@@ -187,7 +187,7 @@ const fn ended(change: &BulkChange) -> bool {
 async fn users_that_hang_hold_up_no_other_bulk_change() {
     let hung = tenant("hung");
     let is_hung = hung.clone();
-    let scene = Scene::new(move |mutation: &Mutation| match mutation.filter {
+    let scene = Scene::new(move |mutation: &Mutation| match mutation.bulk {
         Some(_) if mutation.tenant == is_hung => Fate::Hangs,
         _ => Fate::Passes,
     })
@@ -217,7 +217,7 @@ async fn users_that_hang_hold_up_no_other_bulk_change() {
 
 #[tokio::test]
 async fn the_lease_is_renewed_while_a_batch_runs() {
-    let hangs = |mutation: &Mutation| match mutation.filter {
+    let hangs = |mutation: &Mutation| match mutation.bulk {
         Some(_) => Fate::Hangs,
         None => Fate::Passes,
     };
@@ -280,7 +280,7 @@ async fn a_panic_ends_one_bulk_change() {
 }
 
 #[tokio::test]
-async fn an_undone_bulk_change_changes_the_users_of_its_last_batch_again() {
+async fn an_undone_bulk_change_leaves_the_users_of_its_last_batch_as_they_were() {
     let loses_results = Arc::new(AtomicBool::new(true));
     let is_losing = loses_results.clone();
     let has_changed = |mutation: &Mutation| match &mutation.kind {
@@ -324,5 +324,5 @@ async fn an_undone_bulk_change_changes_the_users_of_its_last_batch_again() {
     scene.directory.resume_bulk_change(context().into(), ID).await.unwrap();
     let ended = scene.run_while(scene.until((&Tenant::DEFAULT, ID), ended, || ())).await;
     assert_eq!((ended.state, ended.counts.changed), (BulkState::Completed, 1));
-    assert!(scene.is_disabled(0).await);
+    assert!(!scene.is_disabled(0).await);
 }

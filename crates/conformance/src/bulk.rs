@@ -7,11 +7,11 @@ use locality_uuid::LocalityId;
 use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_RUNNING};
 use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
-use polynym_directory::mutation::bulk::{BulkProgress, BulkStep, LEASE, RunStep};
+use polynym_directory::mutation::bulk::{BulkPart, BulkProgress, BulkStep, LEASE, RunStep};
 use polynym_directory::search::Filter;
 use polynym_directory::{
-    Error, EventKind, Mutation, MutationKind, MutationReport, PolicyUpdate, Tenant, TenantChange,
-    Timestamp, UserChange,
+    Error, EventKind, Mutation, MutationKind, MutationReport, PolicyUpdate, State, Tenant,
+    TenantChange, Timestamp, UserChange,
 };
 use polynym_identifier::Rules;
 
@@ -44,6 +44,12 @@ async fn step(f: &Fixture, id: &str, step: BulkStep) -> Result<Option<BulkChange
         MutationReport::BulkChange(change) => Some(*change),
         _ => None,
     })
+}
+
+/// A change of active users by this server.
+fn part_of(server: LocalityId) -> Result<BulkPart, Failure> {
+    let filter = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
+    Ok(BulkPart { id: ID.to_owned(), server, filter })
 }
 
 /// Takes a step of a server.
@@ -196,11 +202,14 @@ pub async fn bulk_changes_are_removed(f: Fixture) -> Result<(), Failure> {
 }
 
 pub async fn a_user_changes_if_it_matches_and_once(f: Fixture) -> Result<(), Failure> {
-    let user = f.create(&["handle:joe"]).await?;
-    let filter = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
+    create_tenant(&f).await?;
+    let (user, server) = (f.create(&["handle:joe"]).await?, f.ids.next_id());
+    start(&f, ID).await?;
+    step(&f, ID, BulkStep::Take(server)).await?.ok_or("it was not taken")?;
+    let part = part_of(server)?;
     let disable = async |key: &str| {
         let mutation = Mutation {
-            filter: Some(filter.clone()),
+            bulk: Some(part.clone()),
             request: request(key, 1),
             ..f.mutation(user.id, UserChange::Disable)
         };
@@ -252,16 +261,52 @@ pub async fn a_bulk_change_is_undone_once_its_users_rest(f: Fixture) -> Result<(
     step(&f, ID, BulkStep::Stop("web".to_owned())).await?;
     ensure(is_refused(undo().await), "one was undone whose last users may change")?;
     run_step(&f, one, RunStep::Save(progress(1, Vec::new()))).await?;
-    let undone = undo().await?.ok_or("it was not undone")?;
-    ensure(undone.undo_time.is_some(), "the time is missing")?;
+    undo().await?.ok_or("it was not undone")?;
+    let resume = async || step(&f, ID, BulkStep::Resume("web".to_owned())).await;
+    let is_undoing = |resumed| matches!(resumed, Err(Error::Bulk(BulkError::Undoing)));
+    ensure(is_undoing(resume().await), "one was resumed while it is undone")?;
+    step(&f, ID, BulkStep::Remove).await?;
+    f.wait_until(f.now().plus(LEASE / 2));
+    undo().await?.ok_or("the undoing was not renewed")?;
+    f.wait_until(f.now().plus(LEASE / 2));
+    ensure(is_undoing(resume().await), "one was resumed whose undoing was renewed")?;
+    step(&f, ID, BulkStep::EndUndo).await?.ok_or("the undoing did not end")?;
 
     // A server is gone that has changed its last users.
-    step(&f, ID, BulkStep::Resume("web".to_owned())).await?;
+    resume().await?;
     ensure(is_refused(undo().await), "a resumed one was undone")?;
     step(&f, ID, BulkStep::Take(other)).await?.ok_or("it was not taken again")?;
     step(&f, ID, BulkStep::Stop("web".to_owned())).await?;
     ensure(is_refused(undo().await), "one with a lease was undone")?;
     f.wait_until(f.now().plus(LEASE));
-    let again = undo().await?.ok_or("it was not undone again")?;
-    ensure(again.undo_time > undone.undo_time, "the time is the former one")
+    let undone = undo().await?.ok_or("it was not undone again")?;
+    equal(&undone.lease, &None, "the lease")?;
+    // The server of the undoing is gone, too.
+    f.wait_until(f.now().plus(LEASE));
+    ensure(resume().await.is_ok(), "one was not resumed whose undoing is over")
+}
+
+pub async fn a_server_without_the_lease_changes_nobody(f: Fixture) -> Result<(), Failure> {
+    create_tenant(&f).await?;
+    let (user, server, other) =
+        (f.create(&["handle:joe"]).await?, f.ids.next_id(), f.ids.next_id());
+    let disable = async |server| {
+        let part = Some(part_of(server)?);
+        let mutation = Mutation { bulk: part, ..f.mutation(user.id, UserChange::Disable) };
+        Ok::<_, Failure>(f.apply(mutation).await?.report)
+    };
+    let (unmatched, changed) = (BulkEffect::Unmatched, BulkEffect::Changed);
+    equal(&disable(server).await?, &MutationReport::BulkUser(unmatched), "without a record")?;
+    start(&f, ID).await?;
+    step(&f, ID, BulkStep::Take(server)).await?.ok_or("it was not taken")?;
+    equal(&disable(other).await?, &MutationReport::BulkUser(unmatched), "by another server")?;
+    step(&f, ID, BulkStep::Stop("web".to_owned())).await?;
+    // The last users of a stopped one change until it is undone.
+    equal(&disable(server).await?, &MutationReport::BulkUser(changed), "by its server")?;
+    f.change(&user, UserChange::Enable).await?;
+    f.wait_until(f.now().plus(LEASE));
+    step(&f, ID, BulkStep::Undo).await?.ok_or("it was not undone")?;
+    equal(&disable(server).await?, &MutationReport::BulkUser(unmatched), "by a frozen server")?;
+    let present = f.get(user.id).await?.ok_or("the user is gone")?;
+    equal(&present.state, &State::Active, "the state")
 }

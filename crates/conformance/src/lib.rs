@@ -15,6 +15,7 @@ mod searches;
 pub mod step;
 mod tenants;
 mod transfers;
+pub mod undoing;
 mod usage;
 
 pub use fixture::case::Case;
@@ -43,9 +44,11 @@ pub fn cases() -> Vec<Case> {
             case(bulk::a_bulk_change_says_for_what_it_waits),
             case(bulk::a_bulk_change_is_undone_once_its_users_rest),
             case(bulk::a_user_changes_if_it_matches_and_once),
+            case(bulk::a_server_without_the_lease_changes_nobody),
             case(bulk::runs::servers_change_each_user_once),
             case(bulk::runs::a_caller_without_rights_changes_nobody),
             case(bulk::runs::an_id_is_used_again_for_another_bulk_change),
+            case(undoing::undone_operations_agree_with_a_model),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),
             case(feed::a_feed_resumes_after_each_event),

@@ -339,6 +339,9 @@ pub enum BulkError {
     /// It cannot be undone, because it runs or still changes its last users.
     #[error("the bulk change is running: stop it, and wait until its last users have changed")]
     Running,
+    /// It cannot be resumed, because it is being undone.
+    #[error("the bulk change is being undone: resume it once that has ended")]
+    Undoing,
     /// The tenant has too many running ones.
     #[error("{limit} bulk changes are running in this tenant: wait until one ends, or stop one")]
     TooMany {

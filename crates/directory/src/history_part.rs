@@ -32,6 +32,8 @@ impl HistoryPart {
 pub struct HistoryEvents {
     /// The events, the newest first, without those that cannot be read.
     pub events: Vec<Event>,
+    /// Whether there are events that cannot be read.
+    pub is_damaged: bool,
     /// The cursor of the next part; `None` at the end.
     pub next: Option<u64>,
 }

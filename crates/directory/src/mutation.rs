@@ -40,7 +40,6 @@ use crate::model::tenant_record::{DeletionStep, ImportedTenant};
 use crate::model::user::{State, Verification};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::purge_progress::PurgeProgress;
-use crate::search::Filter;
 use crate::size;
 use crate::timestamp::Timestamp;
 use crate::update::Update;
@@ -74,8 +73,8 @@ pub struct Mutation {
     pub purge: Option<Arc<PurgeProgress>>,
     /// The change.
     pub kind: MutationKind,
-    /// The filter that the user must match, if the mutation is part of a bulk change.
-    pub filter: Option<Arc<Filter>>,
+    /// The bulk change of which the mutation is a part.
+    pub bulk: Option<bulk::BulkPart>,
     /// The call that requests it.
     pub origin: Origin,
     /// A counter that the mutation increments.
@@ -195,8 +194,8 @@ pub enum UserChange {
     Renormalize(Identifier),
     /// Creates the user from a line of an import, unless it exists.
     Import(Box<ImportedUser>),
-    /// Makes the user what it was before the operation with this id, unless it was changed since.
-    Revert(String),
+    /// Makes the user what it was before an operation, unless it was changed since.
+    Revert(revert::Reversal),
     /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
     /// Removes from the user's record what names users that it is not merged with.
@@ -244,7 +243,7 @@ impl Mutation {
             dry_run: false,
             purge: None,
             kind,
-            filter: None,
+            bulk: None,
             origin: Origin::server("job"),
             #[cfg(feature = "test-entity")]
             counter: None,

@@ -49,6 +49,11 @@ impl Rules {
         Self::KNOWN.into_iter().find(|rules| rules.version == version)
     }
 
+    /// The versions before another, the newest first.
+    pub fn known_before(rules: Self) -> impl Iterator<Item = Self> {
+        Self::KNOWN.into_iter().rev().filter(move |known| known.version < rules.version)
+    }
+
     /// All versions, oldest first.
     const KNOWN: [Self; 3] = [Self::FIRST, Self::SECOND, Self::PRESENT];
 
@@ -98,8 +103,7 @@ impl Rules {
             return Vec::new();
         }
         let present = self.parse(raw).ok();
-        let older = Self::KNOWN.into_iter().rev().filter(|rules| rules.version < self.version);
-        let parsed = older.filter_map(|rules| rules.parse(raw).ok());
+        let parsed = Self::known_before(self).filter_map(|rules| rules.parse(raw).ok());
         let plain = match raw {
             RawIdentifier::Phone { number, .. } if present.is_none() => phone::plain_e164(number),
             _ => None,

@@ -38,7 +38,7 @@ struct StoredChange {
     #[prost(sint64, optional, tag = "7")]
     wait_since: Option<i64>,
     #[prost(sint64, optional, tag = "8")]
-    undo_time: Option<i64>,
+    undo_until: Option<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -76,7 +76,7 @@ impl BulkChange {
             is_last: self.batch.is_last,
             lease,
             wait_since: self.wait.as_ref().map(|wait| wait.since.as_millis()),
-            undo_time: self.undo_time.map(Timestamp::as_millis),
+            undo_until: self.undo_until.map(Timestamp::as_millis),
         }
         .encode_to_vec()
     }
@@ -110,7 +110,7 @@ impl BulkChange {
             },
             wait: stored.wait_since.map(wait),
             lease: stored.lease.map(lease).transpose()?,
-            undo_time: stored.undo_time.map(Timestamp::from_millis),
+            undo_until: stored.undo_until.map(Timestamp::from_millis),
             ..summary
         })
     }
@@ -165,7 +165,7 @@ fn read_summary(message: v1::BulkChange) -> Result<BulkChange, WireError> {
         batch: BulkBatch::default(),
         wait: None,
         lease: None,
-        undo_time: None,
+        undo_until: None,
     })
 }
 
@@ -292,7 +292,7 @@ mod tests {
             batch: BulkBatch { users: vec![user, user], cursor: vec![1], is_last: true },
             wait: Some(BulkWait { reason: "STORE_UNAVAILABLE".to_owned(), since: time }),
             lease: Some(BulkLease { owner: user, until: time }),
-            undo_time: Some(time),
+            undo_until: Some(time),
         };
         let key = (Tenant::DEFAULT.as_str(), "bulk-1");
         assert_eq!(BulkChange::decode(key, &change.encode()).unwrap(), change);

@@ -41,18 +41,20 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     let change = message.change.ok_or_else(|| error("an event without a change"))?;
     let (kind, changes) = kind_of(change);
+    let origin = Origin {
+        caller: message.caller,
+        method: message.method,
+        request_id: read_optional_id(&message.request_id)?,
+        reason: message.reason,
+        operation_id: message.operation_id,
+    };
     Ok(Event {
         tenant: tenant.clone(),
         user,
         sequence: message.sequence.try_into().map_err(|_| error("a negative sequence number"))?,
         time: read_time(message.time),
-        origin: Origin {
-            caller: message.caller,
-            method: message.method,
-            request_id: read_optional_id(&message.request_id)?,
-            reason: message.reason,
-            operation_id: message.operation_id,
-        },
+        // Former versions stored it with the origin of the next event.
+        origin: if kind == EventKind::HistoryBegun { Origin::default() } else { origin },
         kind,
         changes: read_changes(tenant, changes)?,
     })

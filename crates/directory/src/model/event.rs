@@ -29,6 +29,14 @@ pub struct Event {
 }
 
 impl Event {
+    /// Whether it belongs to events of this kind: an import, and the undoing of an operation, do
+    /// what other calls do one by one.
+    pub fn is_of(&self, kind: EventKind) -> bool {
+        let is_composite =
+            self.kind == EventKind::UserImported || self.origin.method == Origin::UNDO;
+        self.kind == kind || is_composite && self.changes.kinds().contains(&kind)
+    }
+
     /// The keys of the identities that the user lost.
     pub fn lost_keys(&self) -> impl Iterator<Item = IdentityKey> {
         self.changes
@@ -61,6 +69,8 @@ pub struct Origin {
 impl Origin {
     /// The caller of the server's own jobs.
     pub const SERVER: &str = "polynym";
+    /// The method that undoes operations. Its events have the id of the operation that they undo.
+    pub const UNDO: &str = "UndoOperation";
 
     /// A job of the server, by name.
     pub fn server(job: &str) -> Self {
@@ -126,7 +136,40 @@ pub struct ChangeSet {
     pub is_redacted: bool,
 }
 
+impl EventKind {
+    /// Whether it is of a merge, or of the undoing of one.
+    pub const fn is_merge(self) -> bool {
+        matches!(self, Self::UserMerged | Self::UserUnmerged)
+    }
+}
+
 impl ChangeSet {
+    /// The kinds of the events of calls that make these changes of an existing user one by one.
+    pub fn kinds(&self) -> Vec<EventKind> {
+        let state = self.state.and_then(|(before, after)| match (before?, after) {
+            (State::Deleted { .. }, State::Active | State::Disabled) => {
+                Some(EventKind::UserRestored)
+            }
+            (_, State::Active) => Some(EventKind::UserEnabled),
+            (_, State::Disabled) => Some(EventKind::UserDisabled),
+            (_, State::Deleted { .. }) => Some(EventKind::UserDeleted),
+            (_, State::Merged { .. }) => None,
+        });
+        let is_created = self.state.is_some_and(|(before, _)| before.is_none());
+        let identity = |change: &IdentityChange| match (&change.before, &change.after) {
+            (Some(_), None) => EventKind::IdentityUnlinked,
+            (Some(old), Some(new)) if old.verification != new.verification => {
+                EventKind::IdentityVerified
+            }
+            _ => EventKind::IdentityLinked,
+        };
+        let identities = self.identities.iter().filter(|_| !is_created).map(identity);
+        let fields = self.fields.first().filter(|_| !is_created).map(|_| EventKind::UserUpdated);
+        let holds = self.holds.iter().any(|hold| hold.after.is_none() && self.identities.is_empty());
+        let hold = holds.then_some(EventKind::HoldReleased);
+        state.into_iter().chain(identities).chain(fields).chain(hold).collect()
+    }
+
     /// Whether nothing differs.
     pub const fn is_empty(&self) -> bool {
         self.fields.is_empty()

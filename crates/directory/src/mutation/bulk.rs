@@ -1,5 +1,6 @@
 //! Bulk changes: the steps of their records, and their changes of single users.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
@@ -17,6 +18,17 @@ use crate::search::Filter;
 /// The time after which another server takes over from one that does not renew its lease.
 pub const LEASE: Duration = Duration::from_secs(5);
 
+/// A bulk change, as part of which a user changes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BulkPart {
+    /// Its id.
+    pub id: String,
+    /// The server that changes the user. Without the lease it changes nobody.
+    pub server: LocalityId,
+    /// The filter that the user must match.
+    pub filter: Arc<Filter>,
+}
+
 /// A step of a bulk change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BulkStep {
@@ -30,10 +42,12 @@ pub enum BulkStep {
     Take(LocalityId),
     /// Takes a step of this server. Has no effect unless it has the lease.
     Run(LocalityId, RunStep),
-    /// Marks it as undone, so that it may change the same users again. Rejected while it runs, and
-    /// until the last users of a stopped one have changed.
+    /// Begins to undo it, or goes on: for [`LEASE`] it cannot be resumed. Rejected while it runs,
+    /// and until the last users of a stopped one have changed.
     Undo,
-    /// Removes it, unless it is running.
+    /// Ends its undoing.
+    EndUndo,
+    /// Removes it, unless users may change by it or by its undoing.
     Remove,
 }
 
@@ -95,6 +109,7 @@ pub fn step(
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             let is_resumed = matches!(present.state, BulkState::Stopped | BulkState::Failed);
             if is_resumed {
+                check_resume(mutation, present)?;
                 check_start(read_set)?;
             }
             Ok(changed(present, mutation, is_resumed, |change| change.resume(caller)))
@@ -102,10 +117,17 @@ pub fn step(
         BulkStep::Undo => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             check_undo(mutation, present)?;
-            Ok(put(BulkChange { undo_time: Some(mutation.time), ..present.clone() }))
+            let undo_until = Some(mutation.time.plus(LEASE));
+            Ok(put(BulkChange { undo_until, lease: None, ..present.clone() }))
+        }
+        BulkStep::EndUndo => {
+            let undone = stored.filter(|present| present.undo_until.is_some());
+            Ok(undone.map_or_else(nothing, |present| {
+                put(BulkChange { undo_until: None, ..present.clone() })
+            }))
         }
         BulkStep::Remove => {
-            let removed = stored.is_some_and(|present| !present.is_running());
+            let removed = stored.is_some_and(|present| present.is_at_rest(mutation.time));
             let writes = removed.then(|| Write::RemoveBulkChange(id.to_owned()));
             Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
         }
@@ -170,10 +192,37 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
 
 /// Rejects undoing it while users change: an undoing that has passed them does not meet them again.
 fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
-    let is_leased = present.lease.is_some_and(|lease| !mutation.is_past(lease.until));
-    match present.is_running() || is_leased {
+    match present.is_running() || present.is_leased(mutation.time) {
         true => Err(Error::Bulk(BulkError::Running).into()),
         false => Ok(()),
+    }
+}
+
+/// Rejects resuming it while it is undone: the undoing would meet some of its users, and not others.
+fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
+    match present.is_undoing(mutation.time) {
+        true => Err(Error::Bulk(BulkError::Undoing).into()),
+        false => Ok(()),
+    }
+}
+
+/// Rejects the undoing of a user by an undoing that has lost its right: the bulk change was resumed.
+pub fn check_undoing(read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
+    match stored_change(read_set, id)? {
+        Some(present) if present.undo_until.is_none() => {
+            Err(Error::Bulk(BulkError::Running).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The id of the bulk change that the decision on a change of a user reads.
+pub fn of_user(mutation: &Mutation) -> Option<&str> {
+    match mutation.user_change() {
+        Some(UserChange::Revert(reversal)) => {
+            reversal.is_bulk.then_some(&*reversal.operation_id)
+        }
+        _ => mutation.bulk.as_ref().map(|part| &*part.id),
     }
 }
 
@@ -183,8 +232,8 @@ fn is_owned(present: &BulkChange, server: LocalityId) -> bool {
 }
 
 fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteSet {
-    let is_free = |lease: BulkLease| lease.owner == server || mutation.is_past(lease.until);
-    if !present.is_running() || !present.lease.is_none_or(is_free) {
+    let is_own = present.lease.is_some_and(|lease| lease.owner == server);
+    if !present.is_running() || present.is_leased(mutation.time) && !is_own {
         return nothing();
     }
     changed(present, mutation, true, |change| change.lease = Some(lease(mutation, server)))
@@ -257,20 +306,24 @@ fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
     })
 }
 
-/// Changes a user if the filter matches it now. A deleted or merged user stays as it is.
+/// Changes a user if the filter matches it now. A deleted or merged user stays as it is, and so does
+/// every user if the server has lost the lease: its results are not recorded.
 pub fn change_matching(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
-    filter: &Filter,
+    part: &BulkPart,
     change: &UserChange,
 ) -> Result<WriteSet, DecideError> {
     let unchanged = |effect| Ok(with_effect(WriteSet::unchanged(Some(id)), effect));
+    if !stored_change(read_set, &part.id)?.is_some_and(|present| is_owned(present, part.server)) {
+        return unchanged(BulkEffect::Unmatched);
+    }
     let record = match mutation.present(read_set, id) {
         Err(DecideError::Rejected(Error::UserNotFound)) => return unchanged(BulkEffect::Unmatched),
         present => present?,
     };
-    if !filter.matches(&record.user) {
+    if !part.filter.matches(&record.user) {
         return unchanged(BulkEffect::Unmatched);
     }
     match (record.user.state, change) {

@@ -45,7 +45,8 @@ impl Mutation {
             UserChange::Move(from, _) => users.push(*from),
             _ => {}
         }
-        ReadRequest { users, claims, ..ReadRequest::default() }
+        let bulk_change = bulk::of_user(self).map(str::to_owned);
+        ReadRequest { users, claims, bulk_change, ..ReadRequest::default() }
     }
 
     /// Decides the mutation, or requests further reads. Pure: the same read set gives the same
@@ -154,8 +155,8 @@ impl Mutation {
         id: LocalityId,
         change: &UserChange,
     ) -> Result<WriteSet, DecideError> {
-        if let Some(filter) = &self.filter {
-            return bulk::change_matching(self, read_set, id, filter, change);
+        if let Some(part) = &self.bulk {
+            return bulk::change_matching(self, read_set, id, part, change);
         }
         match change {
             UserChange::Create(new) => self.create(read_set, id, new),
@@ -170,7 +171,7 @@ impl Mutation {
             UserChange::Renormalize(identifier) => {
                 renormalize::renormalize(self, read_set, id, identifier)
             }
-            UserChange::Revert(operation_id) => revert::revert(self, read_set, id, operation_id),
+            UserChange::Revert(reversal) => revert::revert(self, read_set, id, reversal),
             UserChange::Reindex => self.reindex(read_set, id),
             UserChange::RemoveMergeFaults => merge_links::remove_faults(self, read_set, id),
             _ => self.edit(read_set, id, change),

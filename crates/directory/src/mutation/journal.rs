@@ -7,13 +7,13 @@ use crate::encoded::encode::value_message;
 use crate::model::attribute::Value;
 use crate::model::claim::Claim;
 use crate::model::event::{
-    ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, RecordedValue,
+    ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
 };
 use crate::model::ownership::Ownership;
 use crate::model::policies::Policies;
 use crate::model::record::{Hold, Record};
 use crate::model::tenant_event::{TenantEvent, TenantEventKind};
-use crate::model::user::{Identity, State, User};
+use crate::model::user::{Identity, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::Write;
 use crate::mutation::{Mutation, UserChange};
@@ -46,7 +46,7 @@ pub fn events(
             sequence: 0,
             time,
             origin: mutation.origin.clone(),
-            kind: kind(mutation, after),
+            kind: kind(mutation, after, &changes),
             changes,
         })
     };
@@ -71,10 +71,15 @@ pub fn tenant_event(
 }
 
 /// The first event of a user who was created before its history began: the whole user before
-/// `event`.
+/// `event`. No call requested it.
 pub fn beginning(before: &Record, event: &Event) -> Event {
     let changes = changes(None, before);
-    Event { kind: EventKind::HistoryBegun, changes, ..event.clone() }
+    Event {
+        kind: EventKind::HistoryBegun,
+        origin: Origin::default(),
+        changes,
+        ..event.clone()
+    }
 }
 
 fn has_expired(mutation: &Mutation, hold: &HoldChange) -> bool {
@@ -82,20 +87,19 @@ fn has_expired(mutation: &Mutation, hold: &HoldChange) -> bool {
 }
 
 /// The kind of the event of a user.
-fn kind(mutation: &Mutation, after: &Record) -> EventKind {
+fn kind(mutation: &Mutation, after: &Record, changes: &ChangeSet) -> EventKind {
     let Some((subject, change)) = mutation.kind.user() else { return EventKind::HoldReleased };
     match change {
         UserChange::Merge(..) => EventKind::UserMerged,
         UserChange::Unmerge(_) => EventKind::UserUnmerged,
         UserChange::Move(..) => EventKind::IdentityMoved,
+        UserChange::Revert(_) => {
+            changes.kinds().first().copied().unwrap_or(EventKind::UserUpdated)
+        }
         _ if subject != after.id() => EventKind::IdentityTakenOver,
         UserChange::Create(_) => EventKind::UserCreated,
         UserChange::Import(_) => EventKind::UserImported,
-        UserChange::Revert(_) if matches!(after.user.state, State::Deleted { .. }) => {
-            EventKind::UserDeleted
-        }
         UserChange::Update(_)
-        | UserChange::Revert(_)
         | UserChange::Reindex
         | UserChange::RemoveMergeFaults
         | UserChange::Purge

@@ -166,8 +166,9 @@ pub enum MutationReport {
     PurgeBegun(Arc<PurgeProgress>),
     /// The result of importing a user.
     Imported(Imported),
-    /// The user is what it was before an operation.
-    Reverted,
+    /// The number of users that are what they were before an operation: the user, and those that
+    /// were undone with it.
+    Reverted(u64),
     /// The present tenant.
     Tenant(Box<TenantRecord>),
     /// The present bulk change.

@@ -47,6 +47,20 @@ pub fn renormalized_form(
     is_older.then(|| rules.parse(typed_by(identifier, display, version)).ok()).flatten()
 }
 
+/// The form of an identifier by `rules`, whichever rules normalised it, and the version of the rules
+/// that give this form: older ones if these reject it.
+pub fn present_form(identifier: &Identifier, display: &str, rules: Rules) -> (Identifier, u32) {
+    if rules.has(identifier) {
+        return (identifier.clone(), rules.version());
+    }
+    let older = Rules::known_before(rules).find(|older| older.has(identifier));
+    let version = older.unwrap_or(Rules::FIRST).version();
+    match renormalized_form(identifier, display, version, rules) {
+        Some(present) => (present, rules.version()),
+        None => (identifier.clone(), version),
+    }
+}
+
 /// An identity as typed: its display form, if the rules that normalised it give its identifier for
 /// that. Imported users may have another one. Phones have no region there, and social accounts may
 /// have the name of the account.

@@ -1,116 +1,181 @@
-//! Undoing an operation of many changes, such as an import, for one user: the user becomes what it
-//! was before, unless somebody changed it since.
+//! Undoing an operation, such as an import or a bulk change, for one user: the user becomes what it
+//! was before the operation's first event, unless somebody else changed it since.
+
+mod inverse;
+mod operation;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 
-use super::{Mutation, user_edits};
+use super::{Mutation, bulk, user_edits};
 use crate::error::{Error, NotUndone};
-use crate::history_part::HistoryPart;
-use crate::model::attribute::Value;
-use crate::model::event::{Event, FieldChange, IdentityChange, RecordedValue};
-use crate::model::record::Record;
-use crate::model::user::{Identity, State};
+use crate::model::claim::Claim;
+use crate::model::record::{Hold, Record};
+use crate::model::user::State;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
+use crate::timestamp::Timestamp;
+use inverse::undo;
+use polynym_identifier::IdentityKey;
 
-/// The events of a user that are read: more of one operation are not undone.
-const MAX_EVENTS: usize = 64;
+/// The most users that are undone together, because each gets an identifier back from another.
+const MAX_TOGETHER: usize = 8;
 
-/// The method that undoes operations. Its events have the id of the operation that they undo.
-pub const METHOD: &str = "UndoOperation";
+/// The undoing of an operation for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversal {
+    /// The operation.
+    pub operation_id: String,
+    /// The operation began after this, if its id has a time.
+    pub since: Option<Timestamp>,
+    /// Whether it is a bulk change, which may not run meanwhile.
+    pub is_bulk: bool,
+    /// Whether the bulk change may have begun to change the user. The user is then stored even if
+    /// it has not changed, so that a change that was decided earlier conflicts.
+    pub in_batch: bool,
+}
 
 /// Undoes what an operation did to the user, if it did something and was not undone before. A user
-/// that the operation created is deleted.
+/// that the operation created is deleted. Users from which it gets identifiers back are undone with
+/// it.
 pub fn revert(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
-    operation_id: &str,
+    reversal: &Reversal,
 ) -> Result<WriteSet, DecideError> {
+    if reversal.is_bulk {
+        bulk::check_undoing(read_set, &reversal.operation_id)?;
+    }
+    let Some(subject) = reverted(mutation, read_set, id, reversal)? else {
+        return unchanged(mutation, read_set, id, reversal);
+    };
+    let mut reversions = vec![subject];
+    while let Some(other) = next_owner(mutation, read_set, reversal, &reversions)? {
+        reversions.push(other);
+    }
+
+    let users = if mutation.dry_run { 1 } else { reversions.len() as u64 };
+    let changes = reversions.iter().flat_map(|one| hold_changes(mutation, one)).collect();
+    let transitions = reversions
+        .into_iter()
+        .map(|Reversion { before, after }| UserTransition::new(before, after))
+        .collect();
+    let write_set = plan_writes(mutation, read_set, transitions, changes)?;
+    Ok(WriteSet { report: MutationReport::Reverted(users), ..write_set })
+}
+
+/// A user before and after the undoing.
+struct Reversion<'v> {
+    before: &'v Record,
+    after: Record,
+}
+
+impl Reversion<'_> {
+    /// The keys that the user gets back: of identities, of guards, and held ones.
+    fn regained(&self) -> BTreeSet<IdentityKey> {
+        &keys(&self.after) - &keys(self.before)
+    }
+}
+
+/// The user without the effects of the operation; none if no effects are left.
+fn reverted<'v>(
+    mutation: &Mutation,
+    read_set: &'v ReadSet,
+    id: LocalityId,
+    reversal: &Reversal,
+) -> Result<Option<Reversion<'v>>, DecideError> {
     let before = mutation.present(read_set, id)?;
+    let events = operation::events(read_set, id, reversal)?;
+    if events.is_empty() {
+        return Ok(None);
+    }
     if let State::Merged { into } = before.user.state {
         return Err(Error::UserMerged { user: id, into }.into());
     }
-    let part = HistoryPart { user: id, cursor: None, limit: MAX_EVENTS };
-    let events = &read_set.read_history(part)?.events;
-    let is_own = |event: &&Event| event.origin.operation_id == operation_id;
-    let own: Vec<_> =
-        events.iter().take_while(|event| is_own(event) && event.origin.method != METHOD).collect();
-    if own.is_empty() {
-        return match events.iter().position(|event| is_own(&event)) {
-            // The newest event undid the operation.
-            None | Some(0) => Ok(WriteSet::unchanged(Some(id))),
-            Some(_) => Err(Error::NotUndone(NotUndone::ChangedSince).into()),
-        };
-    }
     let mut after = before.clone();
-    if own.len() == MAX_EVENTS || !own.iter().all(|event| undo(mutation, event, &mut after)) {
-        return Err(Error::NotUndone(NotUndone::ValuesNotKept).into());
+    for event in &events.own {
+        undo(mutation, &events.renamed, event, &mut after)?;
+    }
+    if events.creates_user() {
+        after = before.clone();
+        if !matches!(before.user.state, State::Deleted { .. }) {
+            user_edits::delete(mutation, &mut after);
+        }
     }
     after.user.assign_primaries();
-    let reverted = UserTransition::new(before, after);
-    let write_set = plan_writes(mutation, read_set, vec![reverted], ClaimDiff::new())?;
-    Ok(WriteSet { report: MutationReport::Reverted, ..write_set })
+    Ok((after != *before).then_some(Reversion { before, after }))
 }
 
-/// Undoes one event, the newest. False if that is not possible.
-fn undo(mutation: &Mutation, event: &Event, record: &mut Record) -> bool {
-    let changes = &event.changes;
-    if changes.other_user.is_some() || changes.is_redacted {
-        return false;
+/// The next user that has an identifier which these get back, if the operation gave it to that user
+/// and undoing that user releases it.
+fn next_owner<'v>(
+    mutation: &Mutation,
+    read_set: &'v ReadSet,
+    reversal: &Reversal,
+    reversions: &[Reversion<'_>],
+) -> Result<Option<Reversion<'v>>, DecideError> {
+    if reversions.len() == MAX_TOGETHER {
+        return Ok(None);
     }
-    match changes.state {
-        Some((None, _)) => {
-            user_edits::delete(mutation, record);
-            return true;
+    let regained: BTreeSet<_> = reversions.iter().flat_map(Reversion::regained).collect();
+    let is_included =
+        |owner: &LocalityId| reversions.iter().any(|one| one.before.id() == *owner);
+    for (key, claim) in read_set.read_claims(regained.into_iter().collect())? {
+        let Some(owner) = claim.owner.filter(|owner| !is_included(owner)) else { continue };
+        match reverted(mutation, read_set, owner, reversal) {
+            Ok(Some(other)) if !keys(&other.after).contains(&key) => {
+                return Ok(Some(other));
+            }
+            Err(DecideError::NeedsReads(needs)) => return Err(DecideError::NeedsReads(needs)),
+            // The identifier stays with its owner.
+            Ok(_) | Err(DecideError::Rejected(_)) => {}
         }
-        Some((Some(before @ (State::Active | State::Disabled)), _)) => {
-            record.internals.disabled = false;
-            record.user.state = before;
-        }
-        Some(_) => return false,
-        None => {}
     }
-    let fields = changes.fields.iter().all(|change| undo_field(change, record));
-    fields && changes.identities.iter().all(|change| undo_identity(mutation, change, record))
+    Ok(None)
 }
 
-fn undo_field(change: &FieldChange, record: &mut Record) -> bool {
-    let before = match &change.before {
-        None => None,
-        Some(RecordedValue::Whole(value)) => Some(value.clone()),
-        Some(RecordedValue::Digest(..) | RecordedValue::Redacted) => return false,
+/// The keys of a user's claims.
+fn keys(record: &Record) -> BTreeSet<IdentityKey> {
+    record.claims().into_iter().map(|(key, _)| key).collect()
+}
+
+/// The changes of claims on the held keys of a user.
+fn hold_changes(mutation: &Mutation, Reversion { before, after }: &Reversion<'_>) -> ClaimDiff {
+    let held = |record: &Record| -> BTreeMap<IdentityKey, Claim> {
+        let holds = record.internals.holds.iter().filter(|hold| !mutation.is_past(hold.until));
+        let claim = |hold: &Hold| Claim {
+            owner: Some(record.id()),
+            guard: hold.guard,
+            hold: Some(hold.until),
+            rules_version: hold.rules_version,
+        };
+        holds.map(|hold| (hold.key.clone(), claim(hold))).collect()
     };
-    let user = &mut record.user;
-    match (change.path.strip_prefix("attributes."), before) {
-        (Some(name), Some(value)) => drop(user.attributes.insert(name.to_owned(), value)),
-        (Some(name), None) => drop(user.attributes.remove(name)),
-        (None, Some(Value::String(name))) => user.display_name = name,
-        (None, _) => user.display_name.clear(),
-    }
-    true
+    let (old, new) = (held(before), held(after));
+    let changed = new.iter().filter(|(key, claim)| old.get(key) != Some(claim));
+    let mut changes: ClaimDiff = changed
+        .map(|(key, claim)| (key.clone(), (old.get(key).cloned(), Some(claim.clone()))))
+        .collect();
+    let present = keys(after);
+    let ended = old.into_iter().filter(|(key, _)| !present.contains(key));
+    changes.extend(ended.map(|(key, claim)| (key, (Some(claim), None))));
+    changes
 }
 
-fn undo_identity(mutation: &Mutation, change: &IdentityChange, record: &mut Record) -> bool {
-    let named = change.after.as_ref().or(change.before.as_ref());
-    let position =
-        named.and_then(|named| user_edits::position(&record.user, &named.identifier).ok());
-    match (&change.before, position) {
-        (None, Some(n)) => drop(record.remove_identity(n)),
-        (None, None) => {}
-        (Some(before), Some(n)) => {
-            let present = &mut record.user.identities[n];
-            present.display.clone_from(&before.display);
-            present.verification.clone_from(&before.verification);
-            present.primary = before.primary;
-        }
-        (Some(before), None) => {
-            let link_time = mutation.time.after(record.user.update_time);
-            let rules_version = mutation.rules.version();
-            let again = Identity { link_time, rules_version, import_time: None, ..before.clone() };
-            record.guard(&again.identifier, mutation.rules, &mutation.policies);
-            record.user.identities.push(again);
-        }
-    }
-    true
+/// The write set for a user that stays as it is.
+fn unchanged(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    reversal: &Reversal,
+) -> Result<WriteSet, DecideError> {
+    let stored = read_set.read_user(id)?.filter(|_| reversal.in_batch && !mutation.dry_run);
+    let writes = stored.map(|record| Write::PutUser(Box::new(record.clone())));
+    Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(Some(id)) })
+}
+
+fn not_undone(reason: NotUndone) -> DecideError {
+    Error::NotUndone(reason).into()
 }

@@ -32,6 +32,7 @@ pub fn writes(mutation: &Mutation, events: &[Event]) -> Vec<Write> {
 
 /// The content of the notice of an event, if it causes one.
 fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
+    let is_of = |kind| event.is_of(kind);
     let (rule, subject, body) = match event.kind {
         EventKind::IdentityTakenOver => {
             let body = format!(
@@ -44,11 +45,11 @@ fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
             let body = "Another account was merged into this one, with its identities and data.";
             ("user_merged", "Another account was merged into this one", body.to_owned())
         }
-        EventKind::UserRestored => {
+        _ if is_of(EventKind::UserRestored) => {
             let body = "This account was deleted and has been restored.";
             ("user_restored", "This account was restored", body.to_owned())
         }
-        EventKind::UserDisabled => {
+        _ if is_of(EventKind::UserDisabled) => {
             let body = "This account cannot be used until it is enabled again.";
             ("user_disabled", "This account was disabled", body.to_owned())
         }

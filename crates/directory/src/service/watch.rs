@@ -125,7 +125,7 @@ impl Watch {
 
     fn is_wanted(&self, event: &Event) -> bool {
         (self.users.is_empty() || self.users.contains(&event.user))
-            && (self.kinds.is_empty() || self.kinds.contains(&event.kind))
+            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| event.is_of(*kind)))
     }
 
     fn token(&self, position: ResumeToken, now: Timestamp) -> String {

@@ -38,7 +38,8 @@ impl StoredRules {
                 | UserChange::Unlink(_)
                 | UserChange::Replace(..)
                 | UserChange::Verify(..)
-                | UserChange::Move(..),
+                | UserChange::Move(..)
+                | UserChange::Revert(_),
             )
             | MutationKind::ReleaseHold(_) => is_current,
             // These may give identities to users whose identities have already moved.

@@ -49,7 +49,8 @@ impl Histories {
         let up_to = part.cursor.unwrap_or(u64::MAX);
         let mut events = all.iter().rev().filter(|event| event.sequence <= up_to);
         let read = events.by_ref().take(part.limit).cloned().collect();
-        HistoryEvents { events: read, next: events.next().map(|event| event.sequence) }
+        let next = events.next().map(|event| event.sequence);
+        HistoryEvents { events: read, next, ..HistoryEvents::default() }
     }
 
     /// Decides a mutation. Returns its write set, and the rounds of reads that it took.

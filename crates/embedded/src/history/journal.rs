@@ -145,8 +145,13 @@ impl<'t> Journal<'t> {
                 read.next = Some(number);
                 break;
             }
-            let Some(row) = unless_damaged(event_of(part.user, row.value()))? else { break };
-            read.events.extend(row.decode());
+            let Some(row) = unless_damaged(event_of(part.user, row.value()))? else {
+                read.is_damaged = true;
+                break;
+            };
+            let event = row.decode();
+            read.is_damaged |= event.is_err();
+            read.events.extend(event);
             number = row.previous;
         }
         Ok(read)

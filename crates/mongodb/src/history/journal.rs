@@ -88,7 +88,9 @@ impl Transaction<'_> {
         let (mut read, mut last) = (HistoryEvents::default(), part.cursor.unwrap_or(tail.count));
         while last > 0 {
             let first = last.saturating_sub(READ_EVENTS);
-            let buckets = self.read_buckets(part.user, &tail, first + 1..=last).await?;
+            let (buckets, is_damaged) =
+                self.read_buckets(part.user, &tail, first + 1..=last).await?;
+            read.is_damaged |= is_damaged;
             let in_buckets = buckets.iter().flat_map(|(_, events)| events);
             for event in in_buckets.chain(&tail.events).rev() {
                 let number = sequence_of(event).unwrap_or_default();
@@ -100,7 +102,9 @@ impl Transaction<'_> {
                     return Ok(read);
                 }
                 // A damaged event must not prevent the purge of its user.
-                read.events.extend(decode_event(tenant, part.user, event));
+                let event = decode_event(tenant, part.user, event);
+                read.is_damaged |= event.is_err();
+                read.events.extend(event);
             }
             last = first;
             // Older events may have been removed.
@@ -118,19 +122,19 @@ impl Transaction<'_> {
     }
 
     /// The buckets of a history that have the events with these numbers, in order, each with its
-    /// id. Some may have other events too.
+    /// id, and whether some cannot be read. Some may have other events too.
     async fn read_buckets(
         &mut self,
         id: LocalityId,
         tail: &Tail,
         numbers: RangeInclusive<u64>,
-    ) -> Result<Vec<(Bson, Vec<Vec<u8>>)>, Fault> {
+    ) -> Result<(Vec<(Bson, Vec<Vec<u8>>)>, bool), Fault> {
         let (first, last) = numbers.into_inner();
         if first > tail.count - tail.events.len() as u64 {
-            return Ok(Vec::new());
+            return Ok((Vec::new(), false));
         }
         let journal = self.collections.collection(JOURNAL);
-        let mut buckets = Vec::new();
+        let (mut buckets, mut is_damaged) = (Vec::new(), false);
         let filter = buckets_between(id, first.saturating_sub(MAX_EVENTS as u64), last);
         for document in self.find_documents(&journal, filter, None).await? {
             let [bucket] = read_fields(&document, [ID])?;
@@ -138,12 +142,16 @@ impl Transaction<'_> {
             // A damaged bucket must not prevent the purge of its user, either.
             match Bucket::events(&document) {
                 Ok(events) => buckets.push((bucket, events)),
-                Err(fault) => tracing::error!(%id, cause = fault.to_string(), "damaged events"),
+                Err(fault) => {
+                    is_damaged = true;
+                    tracing::error!(%id, cause = fault.to_string(), "damaged events");
+                }
             }
         }
         // In a transaction over several shards, not every router sorts.
         buckets.sort_unstable_by(|(one, _), (other, _)| one.bytes.cmp(&other.bytes));
-        Ok(buckets.into_iter().map(|(id, events)| (Bson::Binary(id), events)).collect())
+        let buckets = buckets.into_iter().map(|(id, events)| (Bson::Binary(id), events));
+        Ok((buckets.collect(), is_damaged))
     }
 
     /// Replaces the events of a user that have the numbers of `events`, which are the newest first.
@@ -159,7 +167,7 @@ impl Transaction<'_> {
         let names = self.event_names(mutation);
         let mut updates = Vec::new();
         let numbers = oldest.sequence..=newest.sequence;
-        for (bucket, mut encoded) in self.read_buckets(id, &tail, numbers).await? {
+        for (bucket, mut encoded) in self.read_buckets(id, &tail, numbers).await?.0 {
             if replace(&mut encoded, events, names.as_deref()) {
                 let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
                 updates.push(doc! { "q": { ID: bucket }, "u": change });

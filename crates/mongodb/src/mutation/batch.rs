@@ -79,7 +79,7 @@ impl Collections {
             (&mutation.tenant, mutation.tenant_since) == (&first.tenant, first.tenant_since)
                 && mutation.policies == first.policies
                 && mutation.request.is_some()
-                && mutation.filter.is_none()
+                && mutation.bulk.is_none()
                 && rules.check(mutation).is_ok()
         };
         if !mutations.iter().all(|mutation| is_alike(&mutation)) {

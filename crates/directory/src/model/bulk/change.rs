@@ -54,8 +54,8 @@ pub struct BulkChange {
     pub wait: Option<BulkWait>,
     /// The server that runs it.
     pub lease: Option<BulkLease>,
-    /// When it was last undone. Its changes after that are not those before.
-    pub undo_time: Option<Timestamp>,
+    /// Until when its undoing may go on, unless that renews it.
+    pub undo_until: Option<Timestamp>,
 }
 
 /// The wait of users whom the store does not accept.
@@ -123,13 +123,29 @@ impl BulkChange {
             batch: BulkBatch::default(),
             wait: None,
             lease: None,
-            undo_time: None,
+            undo_until: None,
         }
     }
 
     /// Whether it is running.
     pub fn is_running(&self) -> bool {
         self.state == BulkState::Running
+    }
+
+    /// Whether a server has the right to change users at `now`. Only the present time counts, even
+    /// if the clock is uncertain: no user changes by two servers, whoever has the lease.
+    pub fn is_leased(&self, now: Timestamp) -> bool {
+        self.lease.is_some_and(|lease| lease.until > now)
+    }
+
+    /// Whether it is being undone at `now`.
+    pub fn is_undoing(&self, now: Timestamp) -> bool {
+        self.undo_until.is_some_and(|until| until > now)
+    }
+
+    /// Whether no user changes by it, or by its undoing, at `now`.
+    pub fn is_at_rest(&self, now: Timestamp) -> bool {
+        !self.is_running() && !self.is_leased(now) && !self.is_undoing(now)
     }
 
     /// When a server looks at it next: to run it, or to remove it.
@@ -166,5 +182,6 @@ impl BulkChange {
         caller.clone_into(&mut self.caller);
         self.end_reason.clear();
         self.end_time = None;
+        self.undo_until = None;
     }
 }

@@ -62,17 +62,20 @@ impl Directory {
             known.policies.check_types(values(edits))?;
         }
 
-        self.make_room(&context.tenant, &id).await?;
         let tenant = context.tenant.clone();
         let new = BulkChange {
             filter: request.filter.to_owned(),
             dry_run: request.dry_run,
             caller: context.caller.to_owned(),
             reason: context.purpose.reason.to_owned(),
-            ..BulkChange::new(tenant, &id, request.action, context.now.time)
+            ..BulkChange::new(tenant.clone(), &id, request.action, context.now.time)
         };
         let started = self.bulk_call(call, &id, BulkStep::Start(Box::new(new))).await?;
         self.bulk_started.notify_one();
+        if let Err(error) = self.remove_surplus(&tenant, &started.id).await {
+            let error = error.with_causes();
+            tracing::warn!(%tenant, %error, "old bulk changes are kept until the next one starts");
+        }
         Ok(started)
     }
 
@@ -134,14 +137,15 @@ impl Directory {
         Filter::parse(text, &rules)
     }
 
-    /// Makes room for a bulk change, unless it exists.
-    async fn make_room(&self, tenant: &Tenant, id: &str) -> Result<(), Error> {
+    /// Removes bulk changes at rest of a tenant that has more than it keeps, but not this one. The
+    /// next start removes those that stay after a failure.
+    async fn remove_surplus(&self, tenant: &Tenant, started: &str) -> Result<(), Error> {
         let kept = self.backend.bulk_changes.bulk_changes(tenant).await?;
-        if kept.iter().any(|change| change.id == id) {
-            return Ok(());
-        }
-        let surplus = (kept.len() + 1).saturating_sub(MAX_KEPT);
-        for old in first_removed(kept).into_iter().take(surplus) {
+        let surplus = kept.len().saturating_sub(MAX_KEPT);
+        let now = self.now().time;
+        let removable = kept.into_iter().filter(|change| change.is_at_rest(now));
+        let others = removable.filter(|change| change.id != started).collect();
+        for old in first_removed(others).into_iter().take(surplus) {
             self.remove_bulk_change(tenant, old.id).await?;
         }
         Ok(())
@@ -159,10 +163,9 @@ impl Directory {
     }
 }
 
-/// The bulk changes that have ended, in the order in which they make room: those of the caller who
-/// has the most come first, so that nobody pushes out those of others.
-fn first_removed(kept: Vec<BulkChange>) -> Vec<BulkChange> {
-    let mut ended: Vec<_> = kept.into_iter().filter(|change| !change.is_running()).collect();
+/// Ended bulk changes in the order in which they make room: those of the caller who has the most
+/// come first, so that nobody pushes out those of others.
+fn first_removed(mut ended: Vec<BulkChange>) -> Vec<BulkChange> {
     let mut counts = BTreeMap::<String, usize>::new();
     for change in &ended {
         *counts.entry(change.caller.clone()).or_default() += 1;
@@ -249,17 +252,14 @@ mod tests {
 
     #[test]
     fn the_caller_with_the_most_records_makes_room() {
-        let running = |caller: &str| {
-            let (action, now) = (BulkAction::Delete, Timestamp::default());
-            let new = BulkChange::new(Tenant::DEFAULT, "bulk-1", action, now);
-            BulkChange { caller: caller.to_owned(), ..new }
-        };
         let ended = |caller: &str, end: i64| {
-            let mut change = running(caller);
+            let (action, now) = (BulkAction::Delete, Timestamp::default());
+            let mut change = BulkChange::new(Tenant::DEFAULT, "bulk-1", action, now);
+            caller.clone_into(&mut change.caller);
             change.end(BulkState::Completed, "", Timestamp::from_millis(end));
             change
         };
-        let kept = vec![ended("one", 1), ended("busy", 3), running("busy"), ended("busy", 2)];
+        let kept = vec![ended("one", 1), ended("busy", 3), ended("busy", 2)];
         let removed: Vec<_> = first_removed(kept)
             .into_iter()
             .map(|change| (change.caller.clone(), change.end_time.unwrap_or_default().as_millis()))

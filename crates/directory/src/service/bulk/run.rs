@@ -115,7 +115,7 @@ impl Scheduler {
     /// Finds the bulk changes that are due.
     async fn find_due(&mut self) -> Result<(), Error> {
         let Directory { backend, clock, .. } = &*self.runner.directory;
-        let now = self.runner.directory.now().earliest();
+        let now = self.runner.directory.now().time;
         let due = backend.bulk_changes.due_bulk_changes(now, DUE_LIMIT).await?;
         self.queue.set_due(due, clock.instant());
         Ok(())

@@ -34,7 +34,7 @@ pub(super) struct BulkRunner {
     pub directory: Arc<Directory>,
     pub host: Arc<dyn BulkHost>,
     /// The random id of this server.
-    server: LocalityId,
+    pub(super) server: LocalityId,
 }
 
 impl BulkRunner {

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::model::bulk::change::{BulkAction, BulkChange, BulkWait};
 use crate::model::bulk::progress::{BulkEffect, BulkResults};
 use crate::model::event::Origin;
+use crate::mutation::bulk::BulkPart;
 use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::search::Filter;
@@ -115,7 +116,11 @@ impl BulkRunner {
         Mutation {
             request: Some(request).filter(|_| !change.dry_run),
             dry_run: change.dry_run,
-            filter: Some(filter.clone()),
+            bulk: Some(BulkPart {
+                id: change.id.clone(),
+                server: self.server,
+                filter: filter.clone(),
+            }),
             origin: Origin {
                 caller: change.caller.clone(),
                 method: METHOD.to_owned(),
@@ -148,14 +153,12 @@ fn user_change(action: &BulkAction) -> UserChange {
 }
 
 /// The id of the request for a user: the same on every server (version 8, RFC 9562). Another bulk
-/// change with the same id has others, and so has one that was undone.
+/// change with the same id has others.
 fn request_id(change: &BulkChange, id: LocalityId) -> LocalityId {
-    let undo_time = change.undo_time.unwrap_or_default();
-    let times = [change.create_time, undo_time];
-    let [created, undone] = times.map(|time| time.as_millis().to_le_bytes());
+    let created = change.create_time.as_millis().to_le_bytes();
     let (tenant, bulk) = (change.tenant.as_str().as_bytes(), change.id.as_bytes());
     let mut hash = Xxh3::new();
-    for part in [tenant, bulk, &created, &undone, id.as_bytes()] {
+    for part in [tenant, bulk, &created, id.as_bytes()] {
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part);
     }

@@ -178,7 +178,7 @@ impl Reading<'_> {
         let EventsRequest { to, kinds, caller, operation_id, .. } = &self.request;
         event.time >= self.from
             && to.is_none_or(|to| event.time < to)
-            && (kinds.is_empty() || kinds.contains(&event.kind))
+            && (kinds.is_empty() || kinds.iter().any(|kind| event.is_of(*kind)))
             && (caller.is_empty() || event.origin.caller == *caller)
             && (operation_id.is_empty() || event.origin.operation_id == *operation_id)
     }

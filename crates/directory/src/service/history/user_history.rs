@@ -74,7 +74,7 @@ impl Directory {
         let is_wanted = |event: &Event| {
             event.time >= from
                 && request.to.is_none_or(|to| event.time < to)
-                && (request.kinds.is_empty() || request.kinds.contains(&event.kind))
+                && (request.kinds.is_empty() || request.kinds.iter().any(|kind| event.is_of(*kind)))
         };
 
         let (mut events, mut limit) = (Vec::new(), PageLimit::new(size, LIST_BYTES));

@@ -1,17 +1,20 @@
 //! Undoes an operation of many changes, such as an import: all users of a tenant are read, and
 //! those that it changed last become what they were before.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
+use crate::model::bulk::change::BulkChange;
+use crate::model::event::Origin;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
-use crate::model::user::State;
 use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
-use crate::mutation::revert::METHOD;
+use crate::mutation::revert::Reversal;
 use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::pace::Pace;
 use crate::service::Directory;
@@ -19,9 +22,12 @@ use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::{Purpose, began_after};
 use crate::service::tenant_cache::KnownTenant;
 use crate::timestamp::Timestamp;
+use polynym_identifier::Rules;
 
 /// Users in one read.
 const READ_BATCH: usize = 256;
+/// The interval at which the undoing of a bulk change renews its right.
+const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A step of the undoing.
 #[derive(Debug, Default)]
@@ -45,8 +51,18 @@ pub struct Undo {
     operation_id: String,
     /// The operation began after this.
     since: Option<Timestamp>,
+    /// The bulk change that is undone, if it is one.
+    bulk: Option<UndoneBulk>,
     after: Option<LocalityId>,
     pace: Pace,
+}
+
+/// A bulk change that is undone.
+struct UndoneBulk {
+    /// The users that it may have begun to change.
+    batch: HashSet<LocalityId>,
+    /// When the right to undo it was last renewed.
+    renewed: Instant,
 }
 
 impl Directory {
@@ -72,9 +88,14 @@ impl Directory {
             return Err(Error::invalid(Invalid::Field, "operation_id", fault));
         }
         let bulk = self.backend.bulk_changes.bulk_change(&call.context.tenant, operation_id);
-        if bulk.await?.is_some() {
-            self.bulk_call(call.clone(), operation_id, BulkStep::Undo).await?;
-        }
+        let bulk = match bulk.await? {
+            Some(_) => Some(self.bulk_call(call.clone(), operation_id, BulkStep::Undo).await?),
+            None => None,
+        };
+        let undone = |bulk: BulkChange| UndoneBulk {
+            batch: bulk.batch.users.into_iter().collect(),
+            renewed: self.clock.instant(),
+        };
         Ok(Undo {
             directory: self.clone(),
             tenant: call.context.tenant.clone(),
@@ -84,6 +105,8 @@ impl Directory {
             dry_run: call.dry_run,
             operation_id: operation_id.to_owned(),
             since: began_after(operation_id),
+            // A dry run takes no right.
+            bulk: bulk.filter(|_| !call.dry_run).map(undone),
             after: None,
             pace: Pace::default(),
         })
@@ -94,43 +117,81 @@ impl Undo {
     /// Undoes the operation for the next users; none at the end.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Those of the store; [`Error::Bulk`] if the bulk change was resumed meanwhile.
     pub async fn next(&mut self) -> Result<Option<UndoStep>, Error> {
         self.pace.rest().await;
+        self.renew().await?;
         let search = &self.directory.backend.search;
         let records = search.scan(&self.tenant, self.after, READ_BATCH).await?;
-        let Some(last) = records.last().map(Record::id) else { return Ok(None) };
+        let Some(last) = records.last().map(Record::id) else {
+            self.end().await?;
+            return Ok(None);
+        };
         self.after = Some(last);
 
         let mut step = UndoStep { users: records.len() as u64, ..UndoStep::default() };
+        let rules = self.directory.rules_to_change().await?;
         let candidates: Vec<_> =
             records.iter().filter(|record| self.may_be_changed(record)).map(Record::id).collect();
-        let mutations = candidates.iter().map(|id| self.mutation(*id)).collect::<Result<_, _>>()?;
+        let mutations =
+            candidates.iter().map(|id| self.mutation(*id, rules)).collect::<Result<_, _>>()?;
         let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
         for (id, outcome) in candidates.into_iter().zip(outcomes) {
             match outcome.map(|outcome| outcome.report) {
-                Ok(MutationReport::Reverted) => step.reverted += 1,
+                Ok(MutationReport::Reverted(users)) => step.reverted += users,
                 Ok(_) | Err(Error::UserNotFound) => {}
-                Err(error) if error.is_of_store() => return Err(error),
+                Err(error) if error.is_of_store() || matches!(error, Error::Bulk(_)) => {
+                    return Err(error);
+                }
                 Err(error) => step.kept.push((id, error)),
             }
         }
         Ok(Some(step))
     }
 
-    /// Whether the operation may have changed a user last.
+    /// Whether the operation may have changed a user.
     fn may_be_changed(&self, record: &Record) -> bool {
-        let is_merged = matches!(record.user.state, State::Merged { .. });
-        !is_merged && self.since.is_none_or(|since| record.may_have_changed_since(since))
+        let in_batch = self.bulk.as_ref().is_some_and(|bulk| bulk.batch.contains(&record.id()));
+        in_batch || self.since.is_none_or(|since| record.may_have_changed_since(since))
     }
 
-    fn mutation(&self, id: LocalityId) -> Result<Mutation, Error> {
+    /// Renews the right to undo a bulk change from time to time.
+    async fn renew(&mut self) -> Result<(), Error> {
+        let now = self.directory.clock.instant();
+        match &mut self.bulk {
+            Some(bulk) if now.duration_since(bulk.renewed) >= RENEW_INTERVAL => bulk.renewed = now,
+            _ => return Ok(()),
+        }
+        self.bulk_step(BulkStep::Undo).await
+    }
+
+    /// Gives the right to undo a bulk change up.
+    async fn end(&self) -> Result<(), Error> {
+        match self.bulk {
+            Some(_) => self.bulk_step(BulkStep::EndUndo).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn bulk_step(&self, step: BulkStep) -> Result<(), Error> {
+        let kind = MutationKind::Bulk(self.operation_id.clone(), step);
+        let mutation = self.directory.own_mutation(&self.tenant, KnownTenant::default(), kind);
+        self.directory.backend.mutations.mutate(mutation).await.map(drop)
+    }
+
+    fn mutation(&self, id: LocalityId, rules: Rules) -> Result<Mutation, Error> {
         let (reason, operation_id) = (&*self.reason, &*self.operation_id);
         let purpose = Purpose { reason, operation_id };
-        let context = self.directory.context(self.tenant.clone(), &self.caller, METHOD, "");
+        let context = self.directory.context(self.tenant.clone(), &self.caller, Origin::UNDO, "");
         let call =
             MutationCall { dry_run: self.dry_run, ..RequestContext { purpose, ..context }.into() };
-        let kind = MutationKind::User(id, UserChange::Revert(self.operation_id.clone()));
-        self.directory.mutation(call, kind, self.known.clone())
+        let reversal = Reversal {
+            operation_id: self.operation_id.clone(),
+            since: self.since,
+            is_bulk: self.bulk.is_some(),
+            in_batch: self.bulk.as_ref().is_some_and(|bulk| bulk.batch.contains(&id)),
+        };
+        let kind = MutationKind::User(id, UserChange::Revert(reversal));
+        Ok(Mutation { rules, ..self.directory.mutation(call, kind, self.known.clone())? })
     }
 }

@@ -1,0 +1,293 @@
+//! The model: the changes of each user that remain, the oldest first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locality_uuid::LocalityId;
+use polynym_directory::{Record, State, Timestamp, Value, Verification};
+use polynym_identifier::{Identifier, IdentityKey, Rules};
+
+use super::Users;
+
+/// The bytes of a value that events have whole.
+const MAX_WHOLE: usize = 1_000;
+
+/// A change of a user.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub operation: String,
+    /// The user before; none if the change created it.
+    pub before: Option<Record>,
+    /// Whether the tenant kept a history.
+    pub is_recorded: bool,
+}
+
+/// The part of a user that undoing brings back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Visible {
+    display_name: String,
+    attributes: BTreeMap<String, Value>,
+    state: State,
+    identities: BTreeMap<Identifier, (String, Option<Verification>, bool)>,
+    /// Without those of guards, which the present policies and rules give.
+    holds: BTreeMap<IdentityKey, Timestamp>,
+}
+
+/// The result of an undoing for a user.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expected {
+    /// The operation did not touch it, or it is as before already.
+    Untouched,
+    /// It stays as it is, with a reason.
+    Kept,
+    /// It becomes this.
+    Exact(Box<Visible>),
+    /// It is deleted.
+    Deleted,
+    /// Changes without events: those of others stay.
+    Loose,
+}
+
+impl Expected {
+    pub const fn is_reverted(&self) -> bool {
+        matches!(self, Self::Exact(_) | Self::Deleted)
+    }
+}
+
+impl Visible {
+    pub fn new(record: &Record, now: Timestamp) -> Self {
+        let user = &record.user;
+        let identity = |own: &polynym_directory::Identity| {
+            let fields = (own.display.clone(), own.verification.clone(), own.primary);
+            (own.identifier.clone(), fields)
+        };
+        let holds = record.internals.holds.iter().filter(|hold| !hold.guard && hold.until > now);
+        Self {
+            display_name: user.display_name.clone(),
+            attributes: user.attributes.clone(),
+            state: user.state,
+            identities: user.identities.iter().map(identity).collect(),
+            holds: holds.map(|hold| (hold.key.clone(), hold.until)).collect(),
+        }
+    }
+
+    pub const fn is_deleted(&self) -> bool {
+        matches!(self.state, State::Deleted { .. })
+    }
+
+    const fn is_merged(&self) -> bool {
+        matches!(self.state, State::Merged { .. })
+    }
+
+    /// Each value, by the name of its field.
+    fn values(&self) -> BTreeMap<String, String> {
+        let mut values: BTreeMap<_, _> = self
+            .attributes
+            .iter()
+            .map(|(name, value)| (format!("attributes.{name}"), format!("{value:?}")))
+            .collect();
+        values.insert("display_name".to_owned(), self.display_name.clone());
+        values.insert("state".to_owned(), format!("{:?}", self.state));
+        let identity = |(name, value): (&Identifier, _)| (name.to_string(), format!("{value:?}"));
+        values.extend(self.identities.iter().map(identity));
+        values
+    }
+
+    /// Whether it has a value of which events have a hash.
+    fn has_large_value(&self) -> bool {
+        let is_large =
+            |value: &Value| matches!(value, Value::String(text) if text.len() > MAX_WHOLE);
+        self.attributes.values().any(is_large)
+    }
+}
+
+/// The changes of all users.
+#[derive(Debug, Default)]
+pub struct Histories {
+    changes: BTreeMap<LocalityId, Vec<Entry>>,
+    /// Users of whom the history is not known any more.
+    unknown: BTreeSet<LocalityId>,
+}
+
+impl Histories {
+    pub fn add(&mut self, id: LocalityId, entry: Entry) {
+        self.changes.entry(id).or_default().push(entry);
+    }
+
+    pub fn retain(&mut self, exists: impl Fn(&LocalityId) -> bool) {
+        self.changes.retain(|id, _| exists(id));
+        self.unknown.retain(exists);
+    }
+
+    /// The changes in a line each.
+    pub fn summary(&self, now: Timestamp) -> String {
+        let entry = |entry: &Entry| {
+            let before = entry.before.as_ref().map(|before| Visible::new(before, now));
+            format!("  {:?}, recorded: {}, {before:?}\n", entry.operation, entry.is_recorded)
+        };
+        let user = |(id, entries): (&LocalityId, &Vec<Entry>)| {
+            format!("{id}\n{}", entries.iter().map(entry).collect::<String>())
+        };
+        self.changes.iter().map(user).collect()
+    }
+
+    fn of(&self, id: LocalityId) -> &[Entry] {
+        self.changes.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The result of undoing an operation, by user.
+    pub fn expected(
+        &self,
+        operation: &str,
+        users: &Users,
+        now: Timestamp,
+    ) -> BTreeMap<LocalityId, Expected> {
+        let alone = |(id, record): (&LocalityId, &Record)| {
+            (*id, self.expected_alone(operation, record, now))
+        };
+        let mut expected: BTreeMap<_, _> = users.iter().map(alone).collect();
+        self.keep_conflicts(operation, users, now, &mut expected);
+        expected
+    }
+
+    fn expected_alone(&self, operation: &str, present: &Record, now: Timestamp) -> Expected {
+        let entries = self.of(present.id());
+        let visible = Visible::new(present, now);
+        let Some(first) = first_of(entries, operation) else { return Expected::Untouched };
+        let own = &entries[first..];
+        if self.unknown.contains(&present.id()) || own.iter().any(|entry| !entry.is_recorded) {
+            return Expected::Loose;
+        }
+        if matches!(present.user.state, State::Deleted { purge_time, .. } if purge_time <= now) {
+            return Expected::Untouched;
+        }
+        let is_others = own.iter().any(|entry| entry.operation != operation);
+        let states = |entry: &Entry| entry.before.as_ref().map(|user| Visible::new(user, now));
+        let was_merged = own.iter().filter_map(states).any(|user| user.is_merged());
+        let has_large = own.iter().filter_map(states).any(|user| user.has_large_value());
+        if is_others || was_merged || visible.is_merged() {
+            return Expected::Kept;
+        }
+        if has_large || own.iter().any(|entry| entry.merges(present)) {
+            // Whether the value itself changed, or the merge left something, is not modelled.
+            return Expected::Loose;
+        }
+        match &own[0].before {
+            None if visible.is_deleted() => Expected::Untouched,
+            None => Expected::Deleted,
+            Some(before) => match before.user.state {
+                State::Deleted { purge_time, .. }
+                    if purge_time <= now && before.user.state != present.user.state =>
+                {
+                    Expected::Kept
+                }
+                _ if Visible::new(before, now) == visible => Expected::Loose,
+                _ => Expected::Exact(Box::new(Visible::new(before, now))),
+            },
+        }
+    }
+
+    /// Keeps users that get back what others have, unless those give it back.
+    fn keep_conflicts(
+        &self,
+        operation: &str,
+        users: &Users,
+        now: Timestamp,
+        expected: &mut BTreeMap<LocalityId, Expected>,
+    ) {
+        let keys = |record: &Record| -> BTreeSet<IdentityKey> {
+            let claims = record.claims().into_iter();
+            let valid = claims.filter(|(_, claim)| claim.hold.is_none_or(|until| until > now));
+            let tenant = record.user.tenant.as_str();
+            let identities = record.user.identities.iter();
+            let guards = identities.filter_map(|own| Rules::PRESENT.guard(&own.identifier));
+            let guards = guards.map(|guard| IdentityKey::of_guard(tenant, &guard));
+            valid.map(|(key, _)| key).chain(guards).collect()
+        };
+        let target = |id: &LocalityId| {
+            let entries = self.of(*id);
+            first_of(entries, operation).and_then(|first| entries[first].before.as_ref())
+        };
+        loop {
+            let is_reverted = |expected: &Expected| matches!(expected, Expected::Exact(_));
+            let blocked = users.iter().find_map(|(id, present)| {
+                let before = target(id).filter(|_| is_reverted(&expected[id]))?;
+                let regained: BTreeSet<_> = &keys(before) - &keys(present);
+                let others = users.iter().filter(|(other, _)| *other != id);
+                let holders: Vec<_> = others
+                    .filter(|(other, record)| {
+                        let wants = target(other).is_some_and(|user| !keys(user).is_disjoint(&regained));
+                        !keys(record).is_disjoint(&regained) || wants
+                    })
+                    .collect();
+                let wants_too = |other: &LocalityId| {
+                    target(other).is_some_and(|user| !keys(user).is_disjoint(&regained))
+                };
+                if holders.is_empty() {
+                    return None;
+                }
+                // Who of two gets an identifier back that both had is not modelled.
+                let is_unclear = holders.iter().any(|(other, _)| {
+                    wants_too(other) || expected[*other] == Expected::Loose
+                });
+                let gives = |other: &LocalityId| is_reverted(&expected[other]) && !wants_too(other);
+                match holders.iter().all(|(other, _)| gives(other)) {
+                    true => None,
+                    false if is_unclear => Some((*id, Expected::Loose)),
+                    false => Some((*id, Expected::Kept)),
+                }
+            });
+            let Some((id, result)) = blocked else { return };
+            expected.insert(id, result);
+        }
+    }
+
+    /// Removes what was undone.
+    pub fn undo(&mut self, operation: &str, expected: &BTreeMap<LocalityId, Expected>) {
+        for (id, expected) in expected {
+            let Some(entries) = self.changes.get_mut(id) else { continue };
+            let first = first_of(entries, operation);
+            match (expected, first) {
+                (Expected::Exact(_) | Expected::Deleted, Some(first)) => entries.truncate(first),
+                (Expected::Loose, _) => drop(self.unknown.insert(*id)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Fails if an undoing changed what others than the operation changed last.
+    pub fn check_others(
+        &self,
+        id: LocalityId,
+        before: &Visible,
+        after: &Visible,
+    ) -> Result<(), String> {
+        if self.unknown.contains(&id) || before == after {
+            return Ok(());
+        }
+        let Some(last) = self.of(id).last().filter(|last| !last.is_recorded) else {
+            return Ok(());
+        };
+        let Some(former) = &last.before else {
+            return Err("a user was changed that another change created".to_owned());
+        };
+        let former = Visible::new(former, Timestamp::MIN).values();
+        let (old, new) = (before.values(), after.values());
+        let changed = old.iter().find(|(path, value)| {
+            former.get(*path) != Some(*value) && new.get(*path) != Some(*value)
+        });
+        changed.map_or(Ok(()), |(path, _)| Err(format!("{path} was overwritten")))
+    }
+}
+
+impl Entry {
+    /// Whether it merged another user into this one.
+    fn merges(&self, present: &Record) -> bool {
+        let before = self.before.as_ref().map(|before| before.merged().len());
+        before.is_some_and(|merged| merged != present.merged().len())
+    }
+}
+
+/// The index of the first change of an operation.
+fn first_of(entries: &[Entry], operation: &str) -> Option<usize> {
+    entries.iter().position(|entry| entry.operation == operation)
+}
