@@ -31,6 +31,7 @@ mod moved_files;
 mod owners;
 mod second_rules;
 mod server_kills;
+mod undoing;
 mod usage;
 mod versions;
 
@@ -109,14 +110,4 @@ async fn an_unmerge_beyond_a_limit_agrees_with_the_model() {
         step(Action::Unmerge(0), 1, 1),
     ];
     model::run(Arc::new(Folder::new(Options::default())), &steps).await.unwrap();
-}
-
-/// A temporary test driver.
-#[tokio::test(flavor = "multi_thread")]
-async fn tmp_undo() {
-    let from: u64 = std::env::var("FROM").map_or(0, |n| n.parse().unwrap());
-    let to: u64 = std::env::var("TO").map_or(from + 200, |n| n.parse().unwrap());
-    let tally = conformance::undoing::long(Arc::new(Folder::new(Options::default())), from..to).await;
-    if let Ok(t) = &tally { println!("{t:?}") }
-    if let Err(e) = tally { println!("{e}"); panic!() }
 }

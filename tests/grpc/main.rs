@@ -24,6 +24,7 @@ mod search;
 mod tenant_deletion;
 mod tenant_history;
 mod tenants;
+mod undo;
 mod usage;
 mod watch;
 

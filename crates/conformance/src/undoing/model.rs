@@ -215,7 +215,8 @@ impl Histories {
                 let others = users.iter().filter(|(other, _)| *other != id);
                 let holders: Vec<_> = others
                     .filter(|(other, record)| {
-                        let wants = target(other).is_some_and(|user| !keys(user).is_disjoint(&regained));
+                        let wants =
+                            target(other).is_some_and(|user| !keys(user).is_disjoint(&regained));
                         !keys(record).is_disjoint(&regained) || wants
                     })
                     .collect();
@@ -226,9 +227,9 @@ impl Histories {
                     return None;
                 }
                 // Who of two gets an identifier back that both had is not modelled.
-                let is_unclear = holders.iter().any(|(other, _)| {
-                    wants_too(other) || expected[*other] == Expected::Loose
-                });
+                let is_unclear = holders
+                    .iter()
+                    .any(|(other, _)| wants_too(other) || expected[*other] == Expected::Loose);
                 let gives = |other: &LocalityId| is_reverted(&expected[other]) && !wants_too(other);
                 match holders.iter().all(|(other, _)| gives(other)) {
                     true => None,

@@ -17,7 +17,7 @@ use polynym_identifier::Rules;
 
 use super::History;
 use crate::fixture::factory::Failure;
-use crate::fixture::{DAY, draft};
+use crate::fixture::{DAY, draft, identifier};
 use crate::step::{Action, NAMES, policies};
 
 /// The users of a history.
@@ -49,15 +49,11 @@ impl History<'_> {
             true => base,
             false => Policies { history_retention: Duration::ZERO, ..base },
         };
-        let mutation = Mutation {
-            tenant: self.tenant.clone(),
-            policies: Arc::new(policies),
-            origin: origin(&operation),
-            ..self.f.mutation_of(match change {
-                Some(change) => MutationKind::User(id, change),
-                None => MutationKind::ReleaseHold(crate::fixture::identifier(self.name())?),
-            })
+        let kind = match change {
+            Some(change) => MutationKind::User(id, change),
+            None => MutationKind::ReleaseHold(identifier(self.name())?),
         };
+        let mutation = Mutation { policies: Arc::new(policies), ..self.mutation(kind, &operation) };
         // A refused change changes nobody, which is compared, too.
         let _ = self.f.apply(mutation).await;
         self.observe(&operation, is_recorded).await
@@ -160,8 +156,6 @@ impl History<'_> {
     async fn bulk_change(&mut self) -> Result<(), Failure> {
         let id = format!("bulk-{}", self.operations.len());
         self.operations.push(id.clone());
-        let set = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
-        self.apply_kind(set).await?;
         let action = BulkAction::Disable;
         let new = BulkChange::new(self.tenant.clone(), &id, action, self.f.now());
         self.bulk_step(&id, BulkStep::Start(Box::new(new))).await?;
@@ -196,13 +190,26 @@ impl History<'_> {
     }
 
     pub fn bulk_mutation(&self, user: LocalityId, id: &str) -> Mutation {
-        let mutation = self.f.mutation(user, UserChange::Disable);
+        self.mutation(MutationKind::User(user, UserChange::Disable), id)
+    }
+
+    /// A mutation of the tenant, as part of an operation.
+    fn mutation(&self, kind: MutationKind, operation: &str) -> Mutation {
         Mutation {
             tenant: self.tenant.clone(),
-            policies: Arc::new(Policies::default()),
-            origin: origin(id),
-            ..mutation
+            tenant_since: self.tenant_since,
+            origin: origin(operation),
+            ..self.f.mutation_of(kind)
         }
+    }
+
+    pub async fn create_tenant(&mut self) -> Result<(), Failure> {
+        let set = MutationKind::Tenant(TenantChange::Set(PolicyUpdate::default()));
+        match self.apply_kind(set).await? {
+            MutationReport::Tenant(tenant) => self.tenant_since = tenant.since,
+            other => return Err(format!("no tenant: {other:?}").into()),
+        }
+        Ok(())
     }
 
     async fn bulk_step(&self, id: &str, step: BulkStep) -> Result<(), Failure> {
@@ -213,8 +220,7 @@ impl History<'_> {
     }
 
     async fn apply_kind(&self, kind: MutationKind) -> Result<MutationReport, Failure> {
-        let mutation = Mutation { tenant: self.tenant.clone(), ..self.f.mutation_of(kind) };
-        Ok(self.f.apply(mutation).await?.report)
+        Ok(self.f.apply(self.mutation(kind, "")).await?.report)
     }
 }
 

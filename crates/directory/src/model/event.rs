@@ -165,7 +165,8 @@ impl ChangeSet {
         };
         let identities = self.identities.iter().filter(|_| !is_created).map(identity);
         let fields = self.fields.first().filter(|_| !is_created).map(|_| EventKind::UserUpdated);
-        let holds = self.holds.iter().any(|hold| hold.after.is_none() && self.identities.is_empty());
+        let holds =
+            self.holds.iter().any(|hold| hold.after.is_none() && self.identities.is_empty());
         let hold = holds.then_some(EventKind::HoldReleased);
         state.into_iter().chain(identities).chain(fields).chain(hold).collect()
     }

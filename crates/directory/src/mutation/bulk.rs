@@ -219,9 +219,7 @@ pub fn check_undoing(read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
 /// The id of the bulk change that the decision on a change of a user reads.
 pub fn of_user(mutation: &Mutation) -> Option<&str> {
     match mutation.user_change() {
-        Some(UserChange::Revert(reversal)) => {
-            reversal.is_bulk.then_some(&*reversal.operation_id)
-        }
+        Some(UserChange::Revert(reversal)) => reversal.is_bulk.then_some(&*reversal.operation_id),
         _ => mutation.bulk.as_ref().map(|part| &*part.id),
     }
 }

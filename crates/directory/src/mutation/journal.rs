@@ -74,12 +74,7 @@ pub fn tenant_event(
 /// `event`. No call requested it.
 pub fn beginning(before: &Record, event: &Event) -> Event {
     let changes = changes(None, before);
-    Event {
-        kind: EventKind::HistoryBegun,
-        origin: Origin::default(),
-        changes,
-        ..event.clone()
-    }
+    Event { kind: EventKind::HistoryBegun, origin: Origin::default(), changes, ..event.clone() }
 }
 
 fn has_expired(mutation: &Mutation, hold: &HoldChange) -> bool {
@@ -93,9 +88,7 @@ fn kind(mutation: &Mutation, after: &Record, changes: &ChangeSet) -> EventKind {
         UserChange::Merge(..) => EventKind::UserMerged,
         UserChange::Unmerge(_) => EventKind::UserUnmerged,
         UserChange::Move(..) => EventKind::IdentityMoved,
-        UserChange::Revert(_) => {
-            changes.kinds().first().copied().unwrap_or(EventKind::UserUpdated)
-        }
+        UserChange::Revert(_) => changes.kinds().first().copied().unwrap_or(EventKind::UserUpdated),
         _ if subject != after.id() => EventKind::IdentityTakenOver,
         UserChange::Create(_) => EventKind::UserCreated,
         UserChange::Import(_) => EventKind::UserImported,

@@ -120,8 +120,7 @@ fn next_owner<'v>(
         return Ok(None);
     }
     let regained: BTreeSet<_> = reversions.iter().flat_map(Reversion::regained).collect();
-    let is_included =
-        |owner: &LocalityId| reversions.iter().any(|one| one.before.id() == *owner);
+    let is_included = |owner: &LocalityId| reversions.iter().any(|one| one.before.id() == *owner);
     for (key, claim) in read_set.read_claims(regained.into_iter().collect())? {
         let Some(owner) = claim.owner.filter(|owner| !is_included(owner)) else { continue };
         match reverted(mutation, read_set, owner, reversal) {

@@ -1,7 +1,7 @@
 //! The inverse of an event: a user as it was before.
 
-use super::operation::Renamed;
 use super::not_undone;
+use super::operation::Renamed;
 use crate::error::NotUndone;
 use crate::model::attribute::Value;
 use crate::model::event::{Event, FieldChange, HoldChange, IdentityChange, RecordedValue};
