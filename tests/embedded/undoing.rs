@@ -1,4 +1,4 @@
-//! Operations that are undone in random histories: more of them than the contract of all stores has.
+//! Operations that are undone in random histories: more than the contract of all stores has.
 
 use std::sync::Arc;
 

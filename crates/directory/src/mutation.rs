@@ -5,9 +5,11 @@ pub mod claim_diff;
 mod decide;
 pub mod hold;
 pub mod import;
+mod inverse;
 pub mod journal;
 pub mod merge;
 pub mod merge_links;
+pub mod operation_events;
 pub mod purge;
 pub mod read_set;
 pub mod redaction;
@@ -17,7 +19,6 @@ pub mod revert;
 pub mod rule_notices;
 pub mod takeover;
 pub mod tenancy;
-pub mod transfer;
 pub mod unmerge;
 pub mod user_edits;
 
@@ -195,7 +196,7 @@ pub enum UserChange {
     /// Creates the user from a line of an import, unless it exists.
     Import(Box<ImportedUser>),
     /// Makes the user what it was before an operation, unless it was changed since.
-    Revert(revert::Reversal),
+    Revert(operation_events::Reversal),
     /// Stores the user unchanged, so that the index of attributes follows the tenant's definitions.
     Reindex,
     /// Removes from the user's record what names users that it is not merged with.

@@ -6,7 +6,8 @@ use locality_uuid::LocalityId;
 use polynym_directory::{Record, State, Timestamp, Value, Verification};
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 
-use super::Users;
+/// The users of a tenant.
+pub type Users = BTreeMap<LocalityId, Record>;
 
 /// The bytes of a value that events have whole.
 const MAX_WHOLE: usize = 1_000;

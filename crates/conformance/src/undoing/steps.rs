@@ -10,24 +10,18 @@ use polynym_directory::mutation::bulk::{BulkPart, BulkProgress, BulkStep, LEASE,
 use polynym_directory::search::Filter;
 use polynym_directory::{
     ConflictPolicy, ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport,
-    OnConflict, OnExisting, Origin, Policies, PolicyUpdate, Reimport, State, TenantChange,
-    Timestamp, Update, UserChange, Value,
+    OnConflict, OnExisting, Origin, Policies, PolicyUpdate, Reimport, State, TenantChange, Update,
+    UserChange, Value,
 };
 use polynym_identifier::Rules;
 
-use super::History;
+use super::scene::History;
 use crate::fixture::factory::Failure;
 use crate::fixture::{DAY, draft, identifier};
 use crate::step::{Action, NAMES, policies};
 
 /// The users of a history.
 const USERS: usize = 4;
-
-/// The text of a UUID with this time (version 7, RFC 9562).
-pub fn timed_id(time: Timestamp, seed: u64) -> String {
-    let millis = format!("{:012x}", time.as_millis());
-    format!("{}-{}-7000-8000-{seed:012x}", &millis[..8], &millis[8..])
-}
 
 impl History<'_> {
     /// A random change, under random policies, as part of a random operation or of none.

@@ -198,7 +198,7 @@ fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideErr
     }
 }
 
-/// Rejects resuming it while it is undone: the undoing would meet some of its users, and not others.
+/// Rejects resuming it while it is undone: the undoing would meet only some of its users.
 fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
     match present.is_undoing(mutation.time) {
         true => Err(Error::Bulk(BulkError::Undoing).into()),
@@ -206,7 +206,7 @@ fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideE
     }
 }
 
-/// Rejects the undoing of a user by an undoing that has lost its right: the bulk change was resumed.
+/// Rejects the undoing of a user if the bulk change was resumed meanwhile.
 pub fn check_undoing(read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
     match stored_change(read_set, id)? {
         Some(present) if present.undo_until.is_none() => {
@@ -304,8 +304,8 @@ fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
     })
 }
 
-/// Changes a user if the filter matches it now. A deleted or merged user stays as it is, and so does
-/// every user if the server has lost the lease: its results are not recorded.
+/// Changes a user if the filter matches it now. Deleted and merged users stay as they are, and so
+/// do all users if the server has lost the lease: its results are not recorded.
 pub fn change_matching(
     mutation: &Mutation,
     read_set: &ReadSet,

@@ -4,8 +4,7 @@ use locality_uuid::LocalityId;
 
 use super::{
     Mutation, MutationKind, PriorRequest, TenantChange, UserChange, bulk, hold, import, merge,
-    merge_links, purge, reimport, renormalize, revert, takeover, tenancy, transfer, unmerge,
-    user_edits,
+    merge_links, purge, reimport, renormalize, revert, takeover, tenancy, unmerge, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -164,7 +163,7 @@ impl Mutation {
             UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
             UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
             UserChange::Move(from, identifier) => {
-                transfer::transfer(self, read_set, id, *from, identifier)
+                takeover::transfer(self, read_set, id, *from, identifier)
             }
             UserChange::Purge => purge::purge_user(self, read_set, id),
             UserChange::Expire => purge::expire(self, read_set, id),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use crate::error::Error;
+use crate::error::{Error, NotUndone};
 use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::change::BulkChange;
 use crate::model::bulk::progress::BulkEffect;
@@ -195,6 +195,12 @@ pub enum DecideError {
 impl From<Error> for DecideError {
     fn from(error: Error) -> Self {
         Self::Rejected(error)
+    }
+}
+
+impl From<NotUndone> for DecideError {
+    fn from(reason: NotUndone) -> Self {
+        Self::Rejected(Error::NotUndone(reason))
     }
 }
 

@@ -47,8 +47,8 @@ pub fn renormalized_form(
     is_older.then(|| rules.parse(typed_by(identifier, display, version)).ok()).flatten()
 }
 
-/// The form of an identifier by `rules`, whichever rules normalised it, and the version of the rules
-/// that give this form: older ones if these reject it.
+/// The form of an identifier by `rules`, whichever rules normalised it, and the version of the
+/// rules that give this form: older ones if these reject it.
 pub fn present_form(identifier: &Identifier, display: &str, rules: Rules) -> (Identifier, u32) {
     if rules.has(identifier) {
         return (identifier.clone(), rules.version());

@@ -1,40 +1,23 @@
 //! Undoing an operation, such as an import or a bulk change, for one user: the user becomes what it
 //! was before the operation's first event, unless somebody else changed it since.
 
-mod inverse;
-mod operation;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 
 use super::{Mutation, bulk, user_edits};
-use crate::error::{Error, NotUndone};
+use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::record::{Hold, Record};
 use crate::model::user::State;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
+use crate::mutation::inverse::undo;
+use crate::mutation::operation_events::{Reversal, operation_events};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, Write, WriteSet};
-use crate::timestamp::Timestamp;
-use inverse::undo;
 use polynym_identifier::IdentityKey;
 
 /// The most users that are undone together, because each gets an identifier back from another.
 const MAX_TOGETHER: usize = 8;
-
-/// The undoing of an operation for a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reversal {
-    /// The operation.
-    pub operation_id: String,
-    /// The operation began after this, if its id has a time.
-    pub since: Option<Timestamp>,
-    /// Whether it is a bulk change, which may not run meanwhile.
-    pub is_bulk: bool,
-    /// Whether the bulk change may have begun to change the user. The user is then stored even if
-    /// it has not changed, so that a change that was decided earlier conflicts.
-    pub in_batch: bool,
-}
 
 /// Undoes what an operation did to the user, if it did something and was not undone before. A user
 /// that the operation created is deleted. Users from which it gets identifiers back are undone with
@@ -87,7 +70,7 @@ fn reverted<'v>(
     reversal: &Reversal,
 ) -> Result<Option<Reversion<'v>>, DecideError> {
     let before = mutation.present(read_set, id)?;
-    let events = operation::events(read_set, id, reversal)?;
+    let events = operation_events(read_set, id, reversal)?;
     if events.is_empty() {
         return Ok(None);
     }
@@ -173,8 +156,4 @@ fn unchanged(
     let stored = read_set.read_user(id)?.filter(|_| reversal.in_batch && !mutation.dry_run);
     let writes = stored.map(|record| Write::PutUser(Box::new(record.clone())));
     Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(Some(id)) })
-}
-
-fn not_undone(reason: NotUndone) -> DecideError {
-    Error::NotUndone(reason).into()
 }

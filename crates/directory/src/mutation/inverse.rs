@@ -1,12 +1,11 @@
 //! The inverse of an event: a user as it was before.
 
-use super::not_undone;
-use super::operation::Renamed;
 use crate::error::NotUndone;
 use crate::model::attribute::Value;
 use crate::model::event::{Event, FieldChange, HoldChange, IdentityChange, RecordedValue};
 use crate::model::record::{Guarded, Hold, Record};
 use crate::model::user::{Identity, State};
+use crate::mutation::operation_events::Renamed;
 use crate::mutation::read_set::DecideError;
 use crate::mutation::renormalize::present_form;
 use crate::mutation::{Mutation, journal, user_edits};
@@ -26,7 +25,7 @@ pub fn undo(
     let changes = &event.changes;
     let is_merge = event.kind.is_merge();
     if is_merge || changes.is_redacted {
-        return Err(not_undone(NotUndone::ValuesNotKept));
+        return Err(NotUndone::ValuesNotKept.into());
     }
     let identities: Vec<_> =
         changes.identities.iter().map(|change| with_present_forms(change, renamed)).collect();
@@ -81,7 +80,7 @@ fn check_after(
     };
     match has_fields && has_identities && has_state && is_whole {
         true => Ok(()),
-        false => Err(not_undone(NotUndone::ChangedSince)),
+        false => Err(NotUndone::ChangedSince.into()),
     }
 }
 
@@ -108,7 +107,7 @@ fn undo_state(
             record.internals.disabled = after == State::Disabled;
         }
         Some(State::Deleted { .. } | State::Merged { .. }) => {
-            return Err(not_undone(NotUndone::ValuesNotKept));
+            return Err(NotUndone::ValuesNotKept.into());
         }
     }
     record.user.state = before.unwrap_or_default();
@@ -120,7 +119,7 @@ fn undo_field(change: &FieldChange, record: &mut Record) -> Result<(), DecideErr
         None => None,
         Some(RecordedValue::Whole(value)) => Some(value.clone()),
         Some(RecordedValue::Digest(..) | RecordedValue::Redacted) => {
-            return Err(not_undone(NotUndone::ValuesNotKept));
+            return Err(NotUndone::ValuesNotKept.into());
         }
     };
     let user = &mut record.user;
@@ -166,7 +165,7 @@ fn restore_identity(
     let (identifier, rules_version) =
         present_form(&before.identifier, &before.display, mutation.rules);
     if record.user.identity(&identifier).is_some() {
-        return Err(not_undone(NotUndone::ChangedSince));
+        return Err(NotUndone::ChangedSince.into());
     }
     let link_time = mutation.time.after(record.user.update_time);
     record.guard(&identifier, mutation.rules, &mutation.policies);
@@ -193,7 +192,7 @@ fn undo_hold(
     let present = holds.iter().find(|hold| hold.key == *key).map(|hold| hold.until);
     let is_over = |until: &Option<_>| until.is_none_or(|until| mutation.is_past(until));
     if present != *after && !(is_over(&present) && is_over(after)) {
-        return Err(not_undone(NotUndone::ChangedSince));
+        return Err(NotUndone::ChangedSince.into());
     }
     let guarded = |guarded: &&Guarded| IdentityKey::new(tenant.as_str(), &guarded.handle) == *key;
     let guard = guards.iter().find(guarded).map(|one| &one.guard);

@@ -5,17 +5,31 @@ use std::ops::ControlFlow;
 
 use locality_uuid::LocalityId;
 
-use super::{Reversal, not_undone};
 use crate::error::NotUndone;
 use crate::history_part::HistoryPart;
 use crate::model::event::{Event, EventKind, Origin};
 use crate::mutation::read_set::{DecideError, ReadSet};
+use crate::timestamp::Timestamp;
 use polynym_identifier::Identifier;
 
 /// The events of a part of a history.
 const PART_EVENTS: usize = 64;
 /// The most parts of a history that are read.
 const MAX_PARTS: usize = 16;
+
+/// The undoing of an operation for a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reversal {
+    /// The operation.
+    pub operation_id: String,
+    /// The operation began after this, if its id has a time.
+    pub since: Option<Timestamp>,
+    /// Whether it is a bulk change, which may not run meanwhile.
+    pub is_bulk: bool,
+    /// Whether the bulk change may have begun to change the user. The user is then stored even if
+    /// it has not changed, so that a change that was decided earlier conflicts.
+    pub in_batch: bool,
+}
 
 /// The present forms of identifiers that later rules have normalised since.
 pub type Renamed<'v> = HashMap<&'v Identifier, &'v Identifier>;
@@ -46,7 +60,7 @@ impl OperationEvents<'_> {
 /// # Errors
 /// [`NotUndone::ChangedSince`] if there are later events of others;
 /// [`NotUndone::ValuesNotKept`] if events of the operation may be missing.
-pub fn events<'v>(
+pub fn operation_events<'v>(
     read_set: &'v ReadSet,
     user: LocalityId,
     reversal: &Reversal,
@@ -69,7 +83,7 @@ pub fn events<'v>(
             }
         }
     }
-    Err(not_undone(NotUndone::ValuesNotKept))
+    Err(NotUndone::ValuesNotKept.into())
 }
 
 /// A walk through the events of a user, from the newest to the oldest.
@@ -164,11 +178,11 @@ impl<'v, 'r> Walk<'v, 'r> {
 
     fn finish(self, is_complete: bool) -> Result<OperationEvents<'v>, DecideError> {
         if self.is_changed_since {
-            return Err(not_undone(NotUndone::ChangedSince));
+            return Err(NotUndone::ChangedSince.into());
         }
         let is_partial = !self.events.is_empty() && (self.has_gap || !is_complete);
         match self.is_damaged || is_partial {
-            true => Err(not_undone(NotUndone::ValuesNotKept)),
+            true => Err(NotUndone::ValuesNotKept.into()),
             false => Ok(self.events),
         }
     }

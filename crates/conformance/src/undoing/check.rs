@@ -1,0 +1,139 @@
+//! Compares what an undoing does with the model.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use locality_uuid::LocalityId;
+use polynym_directory::{Error, Mutation, MutationCall, Record};
+
+use super::model::{Expected, Users, Visible};
+use super::scene::History;
+use crate::fixture::assertions::{ensure, equal};
+use crate::fixture::factory::Failure;
+
+/// The answer to an undoing.
+#[derive(Debug, PartialEq)]
+struct Answer {
+    reverted: u64,
+    kept: BTreeMap<LocalityId, String>,
+}
+
+impl History<'_> {
+    /// Undoes an operation: as a dry run, then in earnest, and again.
+    pub async fn undo(&mut self, operation: &str) -> Result<(), Failure> {
+        let now = self.f.now();
+        let expected = self.histories.expected(operation, &self.users, now);
+        let dry = self.answer(operation, true).await?;
+        equal(&self.read_users().await?, &self.users, "the users after a dry run")?;
+        let answer = self.answer(operation, false).await?;
+        let after = self.read_users().await?;
+        self.check_frozen_server(&after).await?;
+        let is_loose = expected.values().any(|expected| *expected == Expected::Loose);
+        if !is_loose {
+            equal(&dry, &answer, "what the dry run told")?;
+        }
+        self.compare(&expected, &answer, &after).await?;
+        if !is_loose {
+            let count = |wanted: fn(&Expected) -> bool| {
+                expected.values().filter(|expected| wanted(expected)).count() as u64
+            };
+            let reverted = count(Expected::is_reverted);
+            equal(&answer.reverted, &reverted, "the number of users as before")?;
+            self.tally.deleted += count(|expected| *expected == Expected::Deleted);
+        }
+        self.tally.undone += 1;
+        self.tally.reverted += answer.reverted;
+        self.tally.kept += answer.kept.len() as u64;
+
+        let kept: BTreeSet<_> = answer.kept.keys().collect();
+        let again = self.answer(operation, false).await?;
+        equal(&again.reverted, &0, "the users that were undone twice")?;
+        equal(&again.kept.keys().collect(), &kept, "the users kept by the second undoing")?;
+        equal(&self.read_users().await?, &after, "the users after the second undoing")?;
+        self.histories.undo(operation, &expected);
+        self.users = after;
+        Ok(())
+    }
+
+    /// Fails unless the undoing did what the model expects.
+    async fn compare(
+        &self,
+        expected: &BTreeMap<LocalityId, Expected>,
+        answer: &Answer,
+        after: &Users,
+    ) -> Result<(), Failure> {
+        let now = self.f.now();
+        equal(&after.len(), &self.users.len(), "the number of users")?;
+        for (id, before) in &self.users {
+            let (found, wanted) = (&after[id], &expected[id]);
+            let visible = Visible::new(found, now);
+            let reason = answer.kept.get(id);
+            let context = format!("user {id}, now {visible:?}, kept: {reason:?}");
+            match wanted {
+                Expected::Untouched => {
+                    equal(found, before, &context)?;
+                    equal(&reason, &None, &context)?;
+                }
+                Expected::Kept => {
+                    equal(found, before, &context)?;
+                    ensure(reason.is_some(), format!("no reason: {context}"))?;
+                }
+                Expected::Exact(wanted) => equal(&visible, wanted, &context)?,
+                Expected::Deleted => {
+                    ensure(visible.is_deleted(), format!("not deleted: {context}"))?;
+                }
+                Expected::Loose => {
+                    let (old, kept) = (Visible::new(before, now), &self.histories);
+                    kept.check_others(*id, &old, &visible)
+                        .map_err(|fault| format!("{fault}: {context}, {old:?}, {visible:?}"))?;
+                }
+            }
+        }
+        self.check_claims(after).await
+    }
+
+    /// Fails unless the store has the claims of the users.
+    async fn check_claims(&self, users: &Users) -> Result<(), Failure> {
+        let now = self.f.now();
+        let wanted: Vec<_> = users.values().flat_map(Record::claims).collect();
+        let keys: Vec<_> = wanted.iter().map(|(key, _)| key.clone()).collect();
+        let found = self.f.store.reads.claims(&keys).await?;
+        for ((key, wanted), found) in wanted.iter().zip(&found) {
+            let is_over = wanted.hold.is_some_and(|until| until <= now);
+            ensure(is_over || found.as_ref() == Some(wanted), format!("the claim {key:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// Fails if a server that was frozen in a bulk change changes users afterwards.
+    async fn check_frozen_server(&mut self, users: &Users) -> Result<(), Failure> {
+        let Some(part) = self.frozen.clone() else { return Ok(()) };
+        if !self.is_undone(&part.id).await? {
+            return Ok(());
+        }
+        self.frozen = None;
+        for id in users.keys() {
+            let late = Mutation { bulk: Some(part.clone()), ..self.bulk_mutation(*id, &part.id) };
+            self.f.apply(late).await?;
+        }
+        equal(&self.read_users().await?, users, "the users after a frozen server goes on")
+    }
+
+    async fn is_undone(&self, id: &str) -> Result<bool, Failure> {
+        let change = self.f.store.bulk_changes.bulk_change(&self.tenant, id).await?;
+        Ok(change.is_some_and(|change| change.lease.is_none()))
+    }
+
+    async fn answer(&self, operation: &str, dry_run: bool) -> Result<Answer, Failure> {
+        self.set_clock();
+        let context = self.directory.context(self.tenant.clone(), "admin", "UndoOperation", "");
+        let call = MutationCall { dry_run, ..context.into() };
+        let mut undo = self.directory.begin_undo(&call, operation).await?;
+        let mut answer = Answer { reverted: 0, kept: BTreeMap::new() };
+        while let Some(step) = undo.next().await? {
+            answer.reverted += step.reverted;
+            let reason = |(id, error): (LocalityId, Error)| (id, error.to_string());
+            answer.kept.extend(step.kept.into_iter().map(reason));
+        }
+        Ok(answer)
+    }
+}
