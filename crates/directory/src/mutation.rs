@@ -19,7 +19,6 @@ pub mod revert;
 pub mod rule_notices;
 pub mod takeover;
 pub mod tenancy;
-pub mod unmerge;
 pub mod user_edits;
 
 use std::sync::Arc;

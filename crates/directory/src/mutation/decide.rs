@@ -4,7 +4,7 @@ use locality_uuid::LocalityId;
 
 use super::{
     Mutation, MutationKind, PriorRequest, TenantChange, UserChange, bulk, hold, import, merge,
-    merge_links, purge, reimport, renormalize, revert, takeover, tenancy, unmerge, user_edits,
+    merge_links, purge, reimport, renormalize, revert, takeover, tenancy, user_edits,
 };
 use crate::error::Error;
 use crate::model::new_user::{NewIdentity, NewUser};
@@ -161,7 +161,7 @@ impl Mutation {
             UserChange::Create(new) => self.create(read_set, id, new),
             UserChange::Import(imported) => reimport::line(self, read_set, id, imported),
             UserChange::Merge(other, policy) => merge::merge(self, read_set, id, *other, *policy),
-            UserChange::Unmerge(other) => unmerge::unmerge(self, read_set, id, *other),
+            UserChange::Unmerge(other) => merge::unmerge(self, read_set, id, *other),
             UserChange::Move(from, identifier) => {
                 takeover::transfer(self, read_set, id, *from, identifier)
             }
