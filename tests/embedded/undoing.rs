@@ -1,20 +1,37 @@
-//! Operations that are undone in random histories: more than the contract of all stores has.
+//! Operations that are undone in random histories: more than the contract of all stores has. The
+//! store is consistent afterwards.
 
 use std::sync::Arc;
 
-use polynym_embedded::Options;
+use polynym_embedded::{IntegritySession, Options};
 
 use super::Folder;
+use polynym_store_common::integrity::{Finding, Inconsistency, Observer, verify};
 
 /// Histories of a store, which scans all of its users for each undoing.
 const HISTORIES: u64 = 50;
+
+/// Accepts histories alone: some changes of these users have no event.
+struct Consistent;
+
+impl Observer for Consistent {
+    fn at(&mut self, _: &'static str, _: u64, _: u64) {}
+
+    fn found(&mut self, finding: &Finding) {
+        assert_eq!(finding.fault, Inconsistency::History, "{finding:?}");
+    }
+}
 
 async fn agree(histories: u64) {
     let (mut undone, mut reverted) = (0, 0);
     for first in (1_000..1_000 + histories).step_by(HISTORIES as usize) {
         let folder = Arc::new(Folder::new(Options::default()));
-        let tally = conformance::undoing::agree(folder, first..first + HISTORIES).await;
+        let seeds = first..first + HISTORIES;
+        let tally = conformance::undoing::agree(folder.clone(), seeds).await;
         let tally = tally.unwrap_or_else(|failure| panic!("{failure}"));
+        let session = IntegritySession::open(folder.folder.path()).unwrap();
+        let summary = verify(&session, false, &mut Consistent).await.unwrap();
+        assert!(summary.users > 50, "{summary:?}");
         undone += tally.undone;
         reverted += tally.reverted;
     }

@@ -69,6 +69,13 @@ impl Fixture {
         self.clock.fetch_max(time.as_millis(), Ordering::Relaxed);
     }
 
+    /// Moves the clock back, before anything is written, so that later checks by the present time
+    /// see all that has expired meanwhile.
+    pub fn begin_before(&self, time: Duration) {
+        let begin = self.now().minus(time).as_millis();
+        self.clock.store(begin, Ordering::Relaxed);
+    }
+
     /// Changes a user under these policies.
     pub async fn change_with(
         &self,

@@ -8,6 +8,7 @@ mod steps;
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::fixture::Fixture;
 use crate::fixture::assertions::ensure;
@@ -17,6 +18,8 @@ pub use scene::Tally;
 
 /// The histories of a case.
 const SAMPLE: u64 = 10;
+/// How long ago the histories begin, which advance by days.
+const DAYS_AGO: Duration = Duration::from_secs(250 * 24 * 60 * 60);
 
 /// The case of the suite: a sample of histories.
 ///
@@ -36,6 +39,7 @@ pub async fn agree(factory: Arc<dyn StoreFactory>, seeds: Range<u64>) -> Result<
 }
 
 async fn run(f: &Fixture, seeds: Range<u64>) -> Result<Tally, Failure> {
+    f.begin_before(DAYS_AGO);
     let mut tally = Tally::default();
     for seed in seeds {
         let run = History::new(f, seed)?.run().await;
