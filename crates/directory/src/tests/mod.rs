@@ -26,6 +26,7 @@ mod etags;
 mod merge_links;
 mod mutations;
 mod purges;
+mod undoing;
 mod updates;
 mod wire;
 
