@@ -31,12 +31,7 @@ impl Identifier {
     /// # Ok::<(), polynym_identifier::Rejection>(())
     /// ```
     pub fn parse(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
-        let quick = match raw {
-            RawIdentifier::Email(typed) => email::quick(typed),
-            RawIdentifier::Handle(typed) => handle::quick(typed),
-            _ => None,
-        };
-        match quick {
+        match quick_form(raw) {
             Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
             None => Identifier::of(raw, canonical_form(raw, &mut ())),
         }
@@ -56,6 +51,17 @@ impl Identifier {
     /// The text breaks a rule.
     pub fn parse_second(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
         Identifier::of(raw, second_form(raw, &mut ()))
+    }
+
+    /// Parses by the third version of the rules, for older stores.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn parse_third(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
+        match quick_form(raw) {
+            Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
+            None => Identifier::of(raw, third_form(raw, &mut ())),
+        }
     }
 
     /// Wraps a stored canonical form without checks. For typed text use [`Identifier::parse`].
@@ -100,6 +106,16 @@ impl Identifier {
         let mut changes = Vec::new();
         let identifier = Identifier::of(raw, second_form(raw, &mut changes))?;
         Ok(Normalization { guard: identifier.second_guard(), identifier, changes })
+    }
+
+    /// The same by the third version of the rules.
+    ///
+    /// # Errors
+    /// The text breaks a rule.
+    pub fn normalize_third(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
+        let mut changes = Vec::new();
+        let identifier = Identifier::of(raw, third_form(raw, &mut changes))?;
+        Ok(Normalization { guard: identifier.guard(), identifier, changes })
     }
 
     fn of(
@@ -199,6 +215,15 @@ pub struct Normalization {
     pub changes: Vec<Change>,
 }
 
+/// The canonical form of ordinary text from the third version of the rules on.
+fn quick_form(raw: RawIdentifier<'_>) -> Option<String> {
+    match raw {
+        RawIdentifier::Email(typed) => email::quick(typed),
+        RawIdentifier::Handle(typed) => handle::quick(typed),
+        _ => None,
+    }
+}
+
 fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_length(raw)?;
     match raw {
@@ -207,6 +232,17 @@ fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Stri
         RawIdentifier::Phone { number, region } => phone::canonical(number, region, trace),
         RawIdentifier::Social { provider, subject } => social::canonical(provider, subject, trace),
         RawIdentifier::Url(typed) => url::canonical(typed, trace),
+    }
+}
+
+fn third_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    check_length(raw)?;
+    match raw {
+        RawIdentifier::Phone { number, region } => phone::third(number, region, trace),
+        RawIdentifier::Url(typed) => url::third(typed, trace),
+        RawIdentifier::Email(_) | RawIdentifier::Handle(_) | RawIdentifier::Social { .. } => {
+            canonical_form(raw, trace)
+        }
     }
 }
 

@@ -98,7 +98,45 @@ pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, Broke
     Ok(canonical)
 }
 
+/// The address in text that has more than it: after a name, as in `Ann Lee <ann@example.com>`, or
+/// in a `mailto:` link. None if the text has none.
+///
+/// ```
+/// use polynym_identifier::email_within;
+///
+/// assert_eq!(email_within("\"Lee, Ann\" <ann@example.com>"), Some("ann@example.com"));
+/// assert_eq!(email_within("mailto:ann@example.com?subject=Hello"), Some("ann@example.com"));
+/// assert_eq!(email_within("ann@example.com"), None);
+/// ```
+pub fn email_within(typed: &str) -> Option<&str> {
+    let text = typed.trim();
+    let address = match text.strip_suffix('>').and_then(|text| text.rsplit_once('<')) {
+        Some((_, address)) => address.trim(),
+        None => text,
+    };
+    let address = match has_scheme(address) {
+        true => address[SCHEME.len()..].split('?').next().unwrap_or_default(),
+        false => address,
+    };
+    (address != text && canonical(address, &mut ()).is_ok()).then_some(address)
+}
+
+/// The scheme of a link that writes to an address (RFC 6068).
+const SCHEME: &str = "mailto:";
+
+fn has_scheme(text: &str) -> bool {
+    text.get(..SCHEME.len()).is_some_and(|start| start.eq_ignore_ascii_case(SCHEME))
+}
+
 fn split(typed: &str) -> Result<(&str, &str), BrokenRule> {
+    if typed.trim_end().ends_with('>')
+        && let Some(position) = typed.chars().position(|c| c == '<')
+    {
+        return Err(Rule::EmailName.at(position));
+    }
+    if has_scheme(typed) {
+        return Err(Rule::EmailScheme.at(0));
+    }
     if typed.starts_with('"') {
         return Err(Rule::EmailQuoted.at(0));
     }
@@ -112,10 +150,12 @@ fn split(typed: &str) -> Result<(&str, &str), BrokenRule> {
         return Err(Rule::EmailLiteral.at(domain_start));
     }
 
-    match domain.chars().position(|c| c == '@') {
-        Some(position) => Err(Rule::EmailAtRepeated.at(domain_start + position)),
-        None => Ok((local, domain)),
-    }
+    let Some((first, _)) = domain.split_once('@') else { return Ok((local, domain)) };
+    let is_between = |c: char| matches!(c, ',' | ';') || c.is_whitespace();
+    Err(match first.chars().position(is_between) {
+        Some(position) => Rule::EmailSeveral.at(domain_start + position),
+        None => Rule::EmailAtRepeated.at(domain_start + first.chars().count()),
+    })
 }
 
 fn check_local(local: &str) -> Result<(), BrokenRule> {

@@ -7,7 +7,7 @@
 //! | handle | `@Robot-7` | `robot-7` | PRECIS (RFC 8265), UTS 39 |
 //! | phone | `(415) 555-2300` in `US` | `+14155552300` | E.164, libphonenumber |
 //! | social | `GitHub`, `583231` | `github/583231` | OpenID Connect |
-//! | url | `http://twitter.com/Joe/` | `https://x.com/joe` | WHATWG, RFC 3986 |
+//! | url | `twitter.com/Joe/media` | `https://x.com/joe` | WHATWG, RFC 3986 |
 //!
 //! ```
 //! use polynym_identifier::{Identifier, RawIdentifier};
@@ -64,10 +64,11 @@ mod tests;
 struct Readme;
 
 pub use canonical::{Identifier, Normalization};
+pub use email::email_within;
 pub use key::IdentityKey;
 pub use kind::Kind;
 pub use lookalike::Guard;
-pub use phone::dialling;
+pub use phone::{dialling, is_international};
 pub use phone_parse::{Dialling, warm_up};
 pub use raw::{MAX_INPUT_BYTES, RawIdentifier};
 pub use rejection::{Rejection, Rule};

@@ -9,6 +9,7 @@ use phonenumber::country::Id;
 use super::phone_parse::{self, Dialling};
 use super::rejection::{BrokenRule, Rule};
 use super::trace::Trace;
+use super::unicode::{CharacterIssue, character_issue};
 
 /// The maximum digits: E.164's fifteen, an international prefix and a carrier code.
 const MAX_DIGITS: usize = 32;
@@ -30,6 +31,20 @@ const CONTEXT: &str = ";phone-context=";
 const E164_DIGITS: std::ops::RangeInclusive<usize> = 4..=15;
 
 pub(super) fn canonical(
+    number: &str,
+    region: &str,
+    trace: &mut impl Trace,
+) -> Result<String, BrokenRule> {
+    let start = number.trim_start_matches(is_around);
+    let marks = number.chars().count() - start.chars().count();
+    let bare = start.trim_end_matches(is_around);
+    trace.step("marks", number, bare);
+    third(bare, region, trace).map_err(|broken| broken.shifted(Some(marks)))
+}
+
+/// The canonical form by the third version of the rules, which takes a number with marks around it
+/// only if it is no `tel:` URI.
+pub(super) fn third(
     number: &str,
     region: &str,
     trace: &mut impl Trace,
@@ -57,7 +72,7 @@ pub(super) fn canonical(
 /// The digits of a number in international form, whatever the numbering plans say: the form under
 /// which older plans may have stored it.
 pub(super) fn plain_e164(number: &str) -> Option<String> {
-    let digits = dialled_digits(&without_scheme(number)).ok()?;
+    let digits = dialled_digits(&plain(number)).ok()?;
     let is_e164 = digits
         .strip_prefix('+')
         .is_some_and(|digits| E164_DIGITS.contains(&digits.len()) && !digits.starts_with('0'));
@@ -75,13 +90,38 @@ pub(super) fn plain_e164(number: &str) -> Option<String> {
 /// assert_eq!(dialling("612 34 56 78", "ES"), Some(Dialling::National));
 /// ```
 pub fn dialling(number: &str, region: &str) -> Option<Dialling> {
-    let digits = dialled_digits(&without_scheme(number)).ok()?;
+    let digits = dialled_digits(&plain(number)).ok()?;
     phone_parse::dialling(&digits, known_region(region).ok()??)
 }
 
 /// The digits of the start of a number. `None` if it has other characters.
 pub(super) fn dialled_prefix(typed: &str) -> Option<String> {
-    dialled_digits(&without_scheme(typed)).ok()
+    dialled_digits(&plain(typed)).ok()
+}
+
+/// Whether a telephone number is in international form: its first sign is a plus, after marks of
+/// direction, punctuation and the scheme of a `tel:` URI. It needs no region.
+///
+/// ```
+/// use polynym_identifier::is_international;
+///
+/// assert!(is_international("tel:+33-6-12-34-56-78"));
+/// assert!(is_international("\u{202a}(+33) 6 12 34 56 78\u{202c}"));
+/// assert!(!is_international("06 12 34 56 78"));
+/// ```
+pub fn is_international(number: &str) -> bool {
+    plain(number).trim_start_matches(is_separator).starts_with(['+', '＋'])
+}
+
+/// The number without what is around it: marks, spaces, and the scheme of a `tel:` URI.
+fn plain(number: &str) -> Cow<'_, str> {
+    without_scheme(number.trim_matches(is_around))
+}
+
+/// Whether a character around a number is dropped: a space, or an invisible one, as address books
+/// and messengers put around the numbers that people copy.
+fn is_around(c: char) -> bool {
+    matches!(c, ' ' | '\u{a0}') || character_issue(c) == Some(CharacterIssue::Invisible)
 }
 
 fn has_scheme(number: &str) -> bool {
@@ -176,9 +216,9 @@ fn decimal_digit(c: char) -> Option<char> {
 /// from address books.
 const fn is_separator(c: char) -> bool {
     matches!(c, ' ' | '-' | '.' | '/' | '(' | ')' | '[' | ']' | '~' | '\t'
-        | '\u{a0}' | '\u{ad}' | '\u{2000}'..='\u{2015}' | '\u{202a}'..='\u{202f}' | '\u{2053}'
+        | '\u{a0}' | '\u{ad}' | '\u{61c}' | '\u{2000}'..='\u{2015}' | '\u{202a}'..='\u{202f}' | '\u{2053}'
         | '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{2212}' | '\u{223c}' | '\u{3000}' | '\u{30fc}'
-        | '\u{ff08}' | '\u{ff09}' | '\u{ff0d}'..='\u{ff0f}' | '\u{ff3b}' | '\u{ff3d}' | '\u{ff5e}')
+        | '\u{feff}' | '\u{ff08}' | '\u{ff09}' | '\u{ff0d}'..='\u{ff0f}' | '\u{ff3b}' | '\u{ff3d}' | '\u{ff5e}')
 }
 
 /// The rule that an invalid character breaks.

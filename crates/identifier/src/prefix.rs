@@ -30,6 +30,7 @@ impl Version {
             Kind::Social => social(typed),
             Kind::Url if self == Self::FIRST => url::first_prefix(typed),
             Kind::Url if self == Self::SECOND => url::second_prefix(typed),
+            Kind::Url if self == Self::THIRD => url::third_prefix(typed),
             Kind::Url => url::prefix(typed),
         }
     }
@@ -176,27 +177,26 @@ mod tests {
 
     #[test]
     fn prefixes_are_folded_by_the_version_of_the_rules() {
+        let [x, facebook] = ["https://x.com", "https://www.facebook.com"];
         let cases = [
-            ("HTTP://X.com/@Jo", ["https://x.com/@Jo", "https://x.com/@jo", "https://x.com/jo"]),
+            ("HTTP://X.com/@Jo", [x, x, x, x], ["/@Jo", "/@jo", "/jo", "/jo"]),
             (
                 "https://Twitter.com/Jo-e",
-                ["https://twitter.com/Jo-e", "https://x.com/jo-e", "https://twitter.com/Jo-e"],
+                ["https://twitter.com", x, "https://twitter.com", x],
+                ["/Jo-e", "/jo-e", "/Jo-e", "/Jo-e"],
             ),
             (
                 "https://fb.com/A.b",
-                [
-                    "https://fb.com/A.b",
-                    "https://www.facebook.com/ab",
-                    "https://www.facebook.com/ab",
-                ],
+                ["https://fb.com", facebook, facebook, facebook],
+                ["/A.b", "/ab", "/ab", "/ab"],
             ),
-            ("https://x.com/Jo/Re", ["https://x.com/Jo/Re"; 3]),
-            ("https://Example.com/Jo%7e", ["https://example.com/Jo~"; 3]),
+            ("https://x.com/Jo/Re", [x; 4], ["/Jo/Re"; 4]),
+            ("https://Example.com/Jo%7e", ["https://example.com"; 4], ["/Jo~"; 4]),
         ];
-        for (typed, folded) in cases {
-            for (rules, folded) in
-                [Version::FIRST, Version::SECOND, Version::PRESENT].into_iter().zip(folded)
-            {
+        let versions = [Version::FIRST, Version::SECOND, Version::THIRD, Version::PRESENT];
+        for (typed, hosts, paths) in cases {
+            for ((rules, host), path) in versions.into_iter().zip(hosts).zip(paths) {
+                let folded = format!("{host}{path}");
                 assert_eq!(rules.fold_prefix(Kind::Url, typed), folded, "{rules:?} {typed}");
             }
         }

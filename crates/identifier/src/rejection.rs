@@ -15,6 +15,12 @@ pub enum Rule {
     EmailAtMissing,
     /// The email has several `@`.
     EmailAtRepeated,
+    /// Several addresses, with a comma, a semicolon or a blank between them.
+    EmailSeveral,
+    /// A name beside the address (RFC 5322 section 3.4), as in `Ann Lee <ann@example.com>`.
+    EmailName,
+    /// A `mailto:` link (RFC 6068).
+    EmailScheme,
     /// Comments (RFC 5322 section 3.2.2) are not part of an address.
     EmailComment,
     /// Quoted local parts (RFC 5321 section 4.1.2) are not accepted.
@@ -104,6 +110,8 @@ pub enum Rule {
     UrlWrapper,
     /// A page of a known service that is nobody's profile.
     UrlPage,
+    /// A post of a person at a known service, such as a photo or a video.
+    UrlPost,
     /// A percent sign without two hexadecimal digits after it.
     UrlEscape,
     /// The canonical form is longer than 2,048 bytes.
@@ -132,6 +140,9 @@ impl Rule {
             Rule::TooLong => ("too-long", "give at most 4096 bytes"),
             Rule::EmailAtMissing => ("email-at-missing", "write it as name@domain"),
             Rule::EmailAtRepeated => ("email-at-repeated", "keep only the @ before the domain"),
+            Rule::EmailSeveral => ("email-several", "give one address"),
+            Rule::EmailName => ("email-name", "write only what is between < and >"),
+            Rule::EmailScheme => ("email-scheme", "leave out mailto: in front of the address"),
             Rule::EmailComment => ("email-comment", "leave out the part in parentheses"),
             Rule::EmailQuoted => ("email-quoted", "use a name that needs no quotes"),
             Rule::EmailLiteral => ("email-literal", "give a domain name instead of an address"),
@@ -203,6 +214,9 @@ impl Rule {
                 ("url-wrapper", "open the link, and give the address of the page that it leads to")
             }
             Rule::UrlPage => ("url-page", "give the address of a profile: this page is nobody's"),
+            Rule::UrlPost => {
+                ("url-post", "give the address of the person's profile: this one is of a post")
+            }
             Rule::UrlEscape => ("url-escape", "write a percent sign itself as %25"),
             Rule::UrlLength => ("url-length", "use an address of at most 2048 bytes"),
         }
@@ -227,6 +241,12 @@ impl BrokenRule {
     /// A phone number that is valid with its first digits as this calling code, and without.
     pub(super) fn ambiguous(calling_code: u16) -> Self {
         BrokenRule { calling_code: Some(calling_code), ..Rule::PhoneAmbiguous.into() }
+    }
+
+    /// The same, in the text without its first `count` characters.
+    pub(super) fn shifted_back(self, count: usize) -> Self {
+        let position = self.position.and_then(|position| position.checked_sub(count));
+        BrokenRule { position, ..self }
     }
 
     /// The same, after `count` further characters; without a position if that is unknown.

@@ -11,7 +11,7 @@ use super::rejection::Rejection;
 
 /// The current version of the rules. Stores keep it with each identifier, not in its key, to find
 /// identifiers of older versions.
-pub const RULES_VERSION: u32 = 3;
+pub const RULES_VERSION: u32 = 4;
 
 /// The version of the metadata of libphonenumber, by which phone numbers are valid. Later metadata
 /// may refuse numbers that stores have.
@@ -41,6 +41,9 @@ impl Rules {
     /// The second version. Older stores use it until they are upgraded.
     pub const SECOND: Self = Self::new(2, Identifier::parse_second, Identifier::normalize_second);
 
+    /// The third version. Older stores use it until they are upgraded.
+    pub const THIRD: Self = Self::new(3, Identifier::parse_third, Identifier::normalize_third);
+
     /// The current version.
     pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse, Identifier::normalize);
 
@@ -55,7 +58,7 @@ impl Rules {
     }
 
     /// All versions, oldest first.
-    const KNOWN: [Self; 3] = [Self::FIRST, Self::SECOND, Self::PRESENT];
+    const KNOWN: [Self; 4] = [Self::FIRST, Self::SECOND, Self::THIRD, Self::PRESENT];
 
     /// A version with its parsers.
     pub const fn new(version: u32, parse: Parse, normalize: Normalize) -> Self {

@@ -1,8 +1,10 @@
 //! Tests of email addresses.
 
+use std::time::{Duration, Instant};
+
 use super::{broken, check_any, form, form_by};
 use crate::rejection::Rule;
-use crate::{RawIdentifier, Rules};
+use crate::{Identifier, RawIdentifier, Rules, email_within};
 
 fn email(typed: &str) -> String {
     form(RawIdentifier::Email(typed))
@@ -62,7 +64,18 @@ fn rejections_have_a_rule_and_a_position() {
         ("joe.@x.y", Rule::EmailDot, Some(3)),
         ("j..e@x.y", Rule::EmailDot, Some(2)),
         ("jo e@x.y", Rule::EmailCharacter, Some(2)),
-        ("<joe@x.y>", Rule::EmailCharacter, Some(0)),
+        ("<joe@x.y>", Rule::EmailName, Some(0)),
+        ("Joe Smith <joe@x.y>", Rule::EmailName, Some(10)),
+        ("\"Smith, Joe\" <joe@x.y> ", Rule::EmailName, Some(13)),
+        ("Joe (work) <joe@x.y>", Rule::EmailName, Some(11)),
+        ("Jürgen <j@x.y>, Zoë <z@x.y>", Rule::EmailName, Some(7)),
+        ("joe<smith@x.y", Rule::EmailCharacter, Some(3)),
+        ("joe@x.y>", Rule::EmailDomain, Some(4)),
+        ("mailto:joe@x.y", Rule::EmailScheme, Some(0)),
+        ("MailTo:joe@x.y?subject=a", Rule::EmailScheme, Some(0)),
+        ("joe@x.y, ann@x.y", Rule::EmailSeveral, Some(7)),
+        ("joe@x.y;ann@x.y", Rule::EmailSeveral, Some(7)),
+        ("joe@é.y ann@x.y", Rule::EmailSeveral, Some(7)),
         ("é\u{3000}@x.y", Rule::EmailCharacter, Some(1)),
         ("\u{85}@x.y", Rule::EmailCharacter, Some(0)),
         ("a\u{37e}b@x.y", Rule::EmailCharacter, None),
@@ -153,4 +166,53 @@ fn unescape(text: &str) -> String {
         plain.push_str(rest);
     }
     plain
+}
+
+#[test]
+fn the_address_in_a_longer_text_is_found() {
+    for (typed, address) in [
+        ("Joe Smith <Joe@x.y>", Some("Joe@x.y")),
+        (" \"Smith, Joe\" < joe@x.y > ", Some("joe@x.y")),
+        ("<joe@x.y>", Some("joe@x.y")),
+        ("Jörg <jörg@exämple.de>", Some("jörg@exämple.de")),
+        ("mailto:joe@x.y", Some("joe@x.y")),
+        ("Joe <MAILTO:joe@x.y?subject=Hi>", Some("joe@x.y")),
+        ("joe@x.y", None),
+        (" joe@x.y ", None),
+        ("<>", None),
+        ("Joe <joe at x.y>", None),
+        ("mailto:", None),
+        ("mailto:joe", None),
+        ("Joe <joe@x.y> or Ann", None),
+        ("", None),
+    ] {
+        assert_eq!(email_within(typed), address, "{typed}");
+        assert_eq!(address.and_then(email_within), None);
+    }
+}
+
+/// The advice fits what was typed.
+#[test]
+fn advice_says_what_to_leave_out() {
+    let advice = |typed| Identifier::parse(RawIdentifier::Email(typed)).unwrap_err().to_string();
+    let name = advice("canary <canary@x.y>");
+    assert!(name.ends_with("at character 8; write only what is between < and >"), "{name}");
+    let scheme = advice("mailto:canary@x.y");
+    assert!(scheme.ends_with("leave out mailto: in front of the address"), "{scheme}");
+    assert!(![name, scheme].iter().any(|text| text.contains("canary")));
+}
+
+/// An ordinary address takes less than two microseconds, in a build with optimisation.
+#[test]
+fn an_ordinary_address_is_parsed_fast() {
+    let budget = Duration::from_micros(if cfg!(debug_assertions) { 40 } else { 2 });
+    let typed = RawIdentifier::Email("Joe.Smith+news@Mail.Example.com");
+    for rules in [Rules::PRESENT, Rules::THIRD] {
+        let time = || {
+            let start = Instant::now();
+            let parsed = rules.parse(typed);
+            (start.elapsed(), parsed).0
+        };
+        assert!((0..10_000).any(|_| time() < budget), "{rules:?}: {:?}", time());
+    }
 }

@@ -32,11 +32,17 @@ fn its_results_never_change() {
 
 #[test]
 fn all_versions_are_known() {
-    let forms = [(1, "https://x.com/@Joe"), (2, "https://x.com/@joe"), (3, "https://x.com/joe")];
+    let forms = [
+        (1, "https://x.com/@Joe/media"),
+        (2, "https://x.com/@Joe/media"),
+        (3, "https://x.com/@Joe/media"),
+        (4, "https://x.com/joe"),
+    ];
     for (version, canonical) in forms {
         let rules = Rules::known(version).unwrap();
-        let parsed: Identifier = rules.parse(RawIdentifier::Url("https://x.com/@Joe")).unwrap();
+        let typed = RawIdentifier::Url("https://x.com/@Joe/media");
+        let parsed: Identifier = rules.parse(typed).unwrap();
         assert_eq!((rules.version(), parsed.canonical()), (version, canonical));
     }
-    assert!(Rules::known(4).is_none());
+    assert!(Rules::known(5).is_none());
 }

@@ -10,6 +10,7 @@ use super::{Identifier, Kind, Normalization, RawIdentifier, Rules};
 mod cost;
 mod email;
 mod first;
+mod fourth;
 mod fuzz;
 mod handle;
 mod key;
@@ -52,10 +53,11 @@ fn traced(raw: RawIdentifier<'_>) -> Normalization {
     Identifier::normalize(raw).unwrap()
 }
 
-/// Checks properties of any input by the last two versions. Returns the canonical form by the
+/// Checks properties of any input by the last three versions. Returns the canonical form by the
 /// present one, if any.
 fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
     check_by(Rules::SECOND, raw);
+    check_by(Rules::THIRD, raw);
     let parsed = check_by(Rules::PRESENT, raw);
     assert_eq!(parsed, Identifier::parse(raw).ok(), "{raw}");
     parsed

@@ -5,7 +5,7 @@ use phonenumber::metadata::{DATABASE, Descriptor};
 
 use super::{broken, check_any, form, form_by};
 use crate::rejection::Rule;
-use crate::{Identifier, RawIdentifier, Rules};
+use crate::{Dialling, Identifier, RawIdentifier, Rules, dialling, is_international};
 
 fn raw<'a>(number: &'a str, region: &'a str) -> RawIdentifier<'a> {
     RawIdentifier::Phone { number, region }
@@ -48,6 +48,61 @@ fn canonical_forms_are_as_expected() {
         assert_eq!(phone(number, region), canonical, "{number} in {region}");
         check_any(raw(number, region));
     }
+}
+
+/// What people paste: from a contact card, a messenger, a page of right-to-left text.
+const INTERNATIONAL: [&str; 14] = [
+    "tel:+33-6-12-34-56-78",
+    "TEL:+33612345678",
+    "(+33) 6 12 34 56 78",
+    "[+33] (0)6 12 34 56 78",
+    "\u{202a}+33 6 12 34 56 78\u{202c}",
+    "\u{2068}+33 6 12 34 56 78\u{2069}",
+    "\u{200e}+33 6 12 34 56 78",
+    "\u{200e}+33 6 12 34 56 78\u{200e}\u{202c}",
+    "\u{202a}tel:+33612345678\u{202c}",
+    " \u{2066}(+33) 6 12 34 56 78\u{2069} ",
+    "\u{feff}+33 6\u{61c} 12 34 56 78",
+    "＋３３ ６ １２ ３４ ５６ ７８",
+    "tel:06-12-34-56-78;phone-context=+33",
+    "tel://+33612345678",
+];
+
+/// One function decides for all entrances whether a number needs a region, and the rules agree.
+#[test]
+fn numbers_in_international_form_need_no_region() {
+    for number in INTERNATIONAL {
+        assert!(is_international(number), "{number:?}");
+        for region in ["", "DE", "FR"] {
+            assert_eq!(phone(number, region), "+33612345678", "{number:?}");
+            check_any(raw(number, region));
+        }
+        assert_eq!(dialling(number, "DE"), Some(Dialling::International), "{number:?}");
+    }
+    for number in [
+        "06 12 34 56 78",
+        "\u{202a}06 12 34 56 78\u{202c}",
+        "(0)6 12 34 56 78",
+        "tel:0612345678",
+        "tel:0612345678;phone-context=example.com",
+        "0033612345678",
+        "06+12",
+        "joe+33@example.com",
+        "",
+    ] {
+        assert!(!is_international(number), "{number:?}");
+        assert!(Identifier::parse(raw(number, "")).is_err(), "{number:?}");
+    }
+    assert_eq!(phone("\u{202a}06 12 34 56 78\u{202c}", "FR"), "+33612345678");
+}
+
+/// Marks around a number hide neither a decimal point nor the place of an error.
+#[test]
+fn marks_around_a_number_hide_nothing() {
+    let decimal = broken(raw("\u{2068}14155552300.0\u{2069}", "US"));
+    assert_eq!(decimal, (Rule::PhoneDecimal, Some(12)));
+    let letter = broken(raw("\u{202a}tel:+1 800 FLOWERS\u{202c}", ""));
+    assert_eq!(letter, (Rule::PhoneLetter, Some(12)));
 }
 
 #[test]

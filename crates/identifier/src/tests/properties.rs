@@ -42,6 +42,23 @@ fn url_text() -> impl Strategy<Value = String> {
             "((user|id|u|mode|action|uid|utm_id|fbclid|hl|sid)",
             "(=(viewprofile|profile|[0-9a-z%/?]{0,3}))?&?){0,4}",
         ),
+        concat!(
+            "(https?://)?(www\\.|m\\.|de\\.|pt-br\\.|old\\.)?",
+            "(linkedin\\.com|fb\\.com|twitter\\.com|threads\\.net|tiktok\\.com|youtube\\.com|bsky\\.app",
+            "|reddit\\.com|twitch\\.com|pinterest\\.co\\.uk|telegram\\.me|lastfm\\.de|imdb\\.com",
+            "|myspace\\.de|joe\\.blogspot\\.fr|instagram\\.com|x\\.y)",
+            "(/(de|comm|in|mwlite|pg|p|people|stories|u|user|c|channel|name|profile|@|%40|s|t|nm1",
+            "|media|reels|post|posts|comments|status|[a-zA-Z0-9._@-]{0,5}|[0-9]{1,6})){0,5}/?",
+            "(\\?(t=1|id=2|v=3))?(#a)?",
+        ),
+        text(),
+    ]
+}
+
+fn phone_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[+＋]?[0-9() .-]{0,18}",
+        "[\u{202a}\u{2068}\u{200e}\u{feff} ]{0,3}(tel:)?[(]?[+＋]?[0-9() .-]{0,18}[\u{202c}\u{2069}\u{200e} ]{0,3}",
         text(),
     ]
 }
@@ -66,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn any_phone(typed in prop_oneof!["[+＋]?[0-9() .-]{0,18}", text()], region in "[A-Z]{0,2}") {
+    fn any_phone(typed in phone_text(), region in "[A-Z]{0,2}") {
         check_any(RawIdentifier::Phone { number: &typed, region: &region });
     }
 

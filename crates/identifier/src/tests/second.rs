@@ -47,7 +47,10 @@ fn its_guards_never_change() {
 
 #[test]
 fn identifiers_have_their_earlier_forms() {
-    let cases: [(&str, &[&str]); 7] = [
+    let cases: [(&str, &[&str]); 10] = [
+        ("url:https://twitter.com/Joe/media", &["https://twitter.com/Joe/media"]),
+        ("url:https://x.com/joe/status/1", &["https://x.com/joe/status/1"]),
+        ("url:x.com/joe", &[]),
         ("url:https://x.com/@Joe", &["https://x.com/@joe", "https://x.com/@Joe"]),
         ("url:https://x.y/a", &[]),
         ("url:https://matrix.to/#/@joe:x.y", &["https://matrix.to"]),

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use super::profile;
+use super::{profile, scheme};
 use crate::domain::is_too_long;
 use crate::rejection::{BrokenRule, Rule};
 use crate::trace::Trace;
@@ -67,7 +67,8 @@ pub fn checked_length(address: String) -> Result<String, BrokenRule> {
 /// so that URLs of two pages may have one canonical form.
 pub fn is_same(one: &str, other: &str) -> bool {
     let parts = |typed: &str| {
-        let url = Url::parse(typed).ok()?;
+        let whole = scheme::added(typed);
+        let url = Url::parse(whole.as_deref().unwrap_or(typed)).ok()?;
         let path = normalize_escapes(url.path())?.trim_end_matches('/').to_owned();
         let rest = [url.query(), url.fragment()].map(|part| part.unwrap_or_default().to_owned());
         Some((host(&url).to_owned(), path, rest))

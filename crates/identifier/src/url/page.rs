@@ -1,46 +1,72 @@
-//! The canonical form of a URL by the third version of the rules: the address of one page, with the
-//! parts of its query that identify it.
+//! The canonical form of a URL from the third version of the rules on: the address of one page, with
+//! the parts of its query that identify it.
+
+use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::address::{self, bad_escape, checked_length};
-use super::site::PageKind;
-use super::{known, query, site, wrapper};
+use super::page_kind::{self, PageKind};
+use super::{known, query, scheme, subpage, wrapper};
 use crate::domain::mapped_character;
 use crate::rejection::{BrokenRule, Rule};
 use crate::trace::Trace;
 
 /// The canonical form.
 pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    match scheme::added(typed) {
+        Some(whole) => {
+            trace.step("https", typed, &whole);
+            let address = form(&whole, &FOURTH, trace);
+            address.map_err(|broken| broken.shifted_back(scheme::HTTPS.len()))
+        }
+        None => form(typed, &FOURTH, trace),
+    }
+}
+
+/// The canonical form by the third version of the rules.
+pub fn third(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+    form(typed, &THIRD, trace)
+}
+
+/// The tables of a version.
+struct Tables {
+    is_wrapper: fn(&str, &str) -> bool,
+    kind: for<'h> fn(&'h str, &str, &Url) -> Result<PageKind<'h>, BrokenRule>,
+}
+
+const FOURTH: Tables = Tables { is_wrapper: wrapper::is_wrapper, kind: subpage::kind };
+const THIRD: Tables = Tables { is_wrapper: wrapper::third, kind: page_kind::third };
+
+fn form(typed: &str, tables: &Tables, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_blanks(typed)?;
     check_host(typed)?;
     let url = address::parse_url(typed, trace)?;
     check_fragment(typed, &url)?;
     trace.step("fragment", url.fragment().unwrap_or_default(), "");
 
-    let end = typed.find('#').unwrap_or(typed.len());
     let path_only = || bad_escape(typed, typed.find(['?', '#']).unwrap_or(typed.len()));
     let escaped = address::normalize_escapes(url.path()).ok_or_else(path_only)?;
     let host = address::host(&url);
     let trimmed = escaped.trim_end_matches('/');
-    if wrapper::is_wrapper(host, trimmed) {
+    if (tables.is_wrapper)(host, trimmed) {
         return Err(Rule::UrlWrapper.into());
     }
 
     let query = url.query().unwrap_or_default();
-    let page = match site::page_kind(host, trimmed, &url)? {
+    let page = match (tables.kind)(host, trimmed, &url)? {
         PageKind::Profile(profile) => {
             let path = address::path(url.path(), trace).ok_or_else(path_only)?;
             let kept = profile.split_once('?').map_or("", |(_, query)| query).to_owned();
             trace.step("query", query, &kept);
-            trace.step("profile", &Page { host, path, query: kept }.address(), &profile);
+            let typed = Page { host: host.into(), path, query: kept };
+            trace.step("profile", &typed.address(), &profile);
             return checked_length(profile);
         }
-        PageKind::Section => Page { host, path: trimmed.to_owned(), query: String::new() },
-        PageKind::OtherHost => {
-            elsewhere(host, trimmed, query)?.ok_or_else(|| bad_escape(typed, end))?
-        }
+        PageKind::Section(host) => Page { host, path: trimmed.to_owned(), query: String::new() },
+        PageKind::Other(host) => elsewhere(host, trimmed, query)?
+            .ok_or_else(|| bad_escape(typed, typed.find('#').unwrap_or(typed.len())))?,
     };
 
     trace.step("escapes", url.path(), &escaped);
@@ -55,7 +81,7 @@ pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRu
 
 /// A page and the query that identifies it.
 struct Page<'a> {
-    host: &'a str,
+    host: Cow<'a, str>,
     path: String,
     query: String,
 }
@@ -78,13 +104,13 @@ impl Page<'_> {
 /// The page at an address outside of the services with profiles. `None` if an escape of the query
 /// is malformed.
 fn elsewhere<'a>(
-    host: &'a str,
+    host: Cow<'a, str>,
     path: &str,
     typed_query: &str,
 ) -> Result<Option<Page<'a>>, BrokenRule> {
     let Some(query) = address::normalize_escapes(typed_query) else { return Ok(None) };
-    if let Some(known) = known::page(host, path, &query)? {
-        let host = known.host.unwrap_or(host);
+    if let Some(known) = known::page(&host, path, &query)? {
+        let host = known.host.map_or(host, Cow::Borrowed);
         return Ok(Some(Page { host, path: path.to_owned(), query: known.query }));
     }
     let query = query::without_tracking(&query);
@@ -103,7 +129,7 @@ fn check_blanks(typed: &str) -> Result<(), BrokenRule> {
 }
 
 /// Whether the URL standard removes a character at the start and the end: C0 controls and spaces.
-const fn is_trimmed(c: char) -> bool {
+pub const fn is_trimmed(c: char) -> bool {
     c <= ' '
 }
 

@@ -1,11 +1,17 @@
 //! The start of an address, folded like the canonical form.
 
 use super::address::normalize_escapes;
-use super::{profile, site};
+use super::{page_kind, profile, scheme, subpage};
 
 /// The start of the canonical forms of the addresses that start with typed text.
 pub fn folded(typed: &str) -> String {
-    folded_by(site::profile_start, typed)
+    let whole = scheme::added(typed);
+    folded_by(subpage::start, whole.as_deref().unwrap_or(typed))
+}
+
+/// The same by the third version of the rules, without domains that moved.
+pub fn third(typed: &str) -> String {
+    folded_by(page_kind::third_start, typed)
 }
 
 /// The same by the second version of the rules.

@@ -7,12 +7,23 @@ use super::known::is_country;
 
 /// Whether an address is that of a wrapper. `path` has no slash at its end.
 pub fn is_wrapper(host: &str, path: &str) -> bool {
+    third(host, path) || is_in(SHORT_LINKS, host, path)
+}
+
+/// The same by the third version of the rules.
+pub fn third(host: &str, path: &str) -> bool {
+    is_in(WRAPPERS, host, path)
+}
+
+/// Hosts, with the paths that are wrappers there; none: all.
+type Rows = [(&'static [&'static str], &'static [&'static str])];
+
+fn is_in(rows: &Rows, host: &str, path: &str) -> bool {
     let path = path.to_ascii_lowercase();
-    let is_at = |(hosts, paths): &(&[&str], &[&str])| {
+    rows.iter().any(|(hosts, paths)| {
         hosts.iter().any(|pattern| has_host(host, pattern))
             && (paths.is_empty() || paths.iter().any(|start| is_below(&path, start)))
-    };
-    WRAPPERS.iter().any(is_at)
+    })
 }
 
 /// Whether a host is this one, below it if the pattern starts with a dot, or that of a country if
@@ -28,7 +39,7 @@ fn is_below(path: &str, start: &str) -> bool {
     path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Hosts, with the paths that are wrappers there; none: all. Sources:
+/// Wrappers from the third version on. Sources:
 ///
 /// - The list of redirects in ClearURLs' rules: <https://docs.clearurls.xyz/1.26.1/specs/rules/>,
 ///   <https://rules2.clearurls.xyz/data.minify.json> (Facebook, Instagram, Google, YouTube, VK,
@@ -42,7 +53,7 @@ fn is_below(path: &str, start: &str) -> bool {
 /// - Log-in walls: where LinkedIn, Facebook, Instagram, X and Google lead readers who are not
 ///   logged in.
 #[rustfmt::skip]
-const WRAPPERS: &[(&[&str], &[&str])] = &[
+const WRAPPERS: &Rows = &[
     (&["linkedin.com", ".linkedin.com"],
      &["/authwall", "/checkpoint", "/login", "/m/login", "/redir", "/safety/go", "/signup",
        "/uas"]),
@@ -68,4 +79,13 @@ const WRAPPERS: &[(&[&str], &[&str])] = &[
        "secure-web.cisco.com", ".mimecast.com", ".mimecastprotect.com"], &[]),
     (&["bit.ly", "buff.ly", "goo.gl", "is.gd", "lnkd.in", "matrix.to", "ow.ly", "t.co",
        "tinyurl.com"], &[]),
+];
+
+/// Short links from the fourth version on: what each service's button for sharing copies.
+#[rustfmt::skip]
+const SHORT_LINKS: &Rows = &[
+    (&["amzn.to", "apple.co", "fb.watch", "link.deezer.com", "pin.it", "redd.it", "spotify.link",
+       "vm.tiktok.com", "vt.tiktok.com", "youtu.be"], &[]),
+    (&["facebook.com", ".facebook.com", "instagram.com", ".instagram.com"], &["/share"]),
+    (&["tiktok.com", "www.tiktok.com", "m.tiktok.com"], &["/t"]),
 ];
