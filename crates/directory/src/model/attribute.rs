@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use unicode_normalization::is_nfc;
 
 use crate::error::{Error, Invalid};
+use crate::text::place_of;
 use crate::timestamp::Timestamp;
 
 /// The value of an attribute.
@@ -32,7 +33,8 @@ const MAX_LIST_ITEMS: usize = 100;
 pub(crate) fn check(attributes: &BTreeMap<String, Value>, field: &str) -> Result<(), Error> {
     for (n, (name, value)) in attributes.iter().enumerate() {
         check_name(n, name, field)?;
-        check_value(value).map_err(|rule| invalid(&format!("{field}.{name}"), rule))?;
+        let checked = check_value(value).map_err(str::to_owned).and_then(|()| check_texts(value));
+        checked.map_err(|rule| invalid(&format!("{field}.{name}"), &rule))?;
     }
     Ok(())
 }
@@ -75,12 +77,19 @@ fn check_value(value: &Value) -> Result<(), &'static str> {
         Value::List(items) if items.iter().any(|text| text.len() > MAX_TEXT_BYTES) => {
             Err("a text has at most 4,096 bytes")
         }
-        Value::String(text) if text.contains(is_forbidden) => Err(CONTROL_RULE),
-        Value::List(items) if items.iter().any(|text| text.contains(is_forbidden)) => {
-            Err(CONTROL_RULE)
-        }
         _ => Ok(()),
     }
+}
+
+/// Names the first forbidden character of the texts of a value, and its place.
+fn check_texts(value: &Value) -> Result<(), String> {
+    let texts = match value {
+        Value::String(text) => std::slice::from_ref(text),
+        Value::List(items) => items,
+        _ => &[],
+    };
+    let found = texts.iter().find_map(|text| place_of(text, is_forbidden));
+    found.map_or(Ok(()), |place| Err(format!("{CONTROL_RULE}: {place}")))
 }
 
 fn invalid(field: &str, rule: &str) -> Error {

@@ -23,7 +23,7 @@ use crate::service::tenant_cache::KnownTenant;
 use crate::size;
 use crate::stores::View;
 use crate::stores::{Delivery, InboxLimits};
-use crate::text::{check_text, is_displayable};
+use crate::text::{check_text, is_displayable, place_of};
 use crate::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 
@@ -346,8 +346,10 @@ fn check(context: &RequestContext<'_>, request: &SendRequest<'_>) -> Result<(), 
     if request.body.len() > MAX_BODY_BYTES {
         return error("notice.body", "at most 16 KiB");
     }
-    if !request.body.chars().all(|c| matches!(c, '\t' | '\n' | '\r') || is_displayable(&c)) {
-        return error("notice.body", "no control characters other than tabs and line ends");
+    let is_forbidden = |c| !matches!(c, '\t' | '\n' | '\r') && !is_displayable(&c);
+    if let Some(place) = place_of(request.body, is_forbidden) {
+        let rule = format!("no control characters other than tabs and line ends: {place}");
+        return error("notice.body", &rule);
     }
     attribute::check(&request.attributes, "notice.attributes")?;
     let bytes = size::attributes(&request.attributes);

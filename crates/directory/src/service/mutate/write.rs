@@ -21,7 +21,7 @@ use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
-use crate::text::{check_text, is_displayable};
+use crate::text::{self, check_text, is_displayable};
 use crate::update::Update;
 use polynym_identifier::{RawIdentifier, Rules};
 
@@ -60,7 +60,7 @@ impl Directory {
         identities: &[RawIdentity<'_>],
         attributes: BTreeMap<String, Value>,
     ) -> Result<User, Error> {
-        check_text("user.display_name", &display_name)?;
+        let display_name = text::name("user.display_name", &display_name)?.into_owned();
         attribute::check(&attributes, "user.attributes")?;
         let limit = self.limits.identities;
         if identities.len() > limit {
@@ -94,7 +94,7 @@ impl Directory {
         attributes: BTreeMap<String, Value>,
     ) -> Result<User, Error> {
         let id = parse_user_id("user.user_id", user_id)?;
-        check_text("user.display_name", &display_name)?;
+        let display_name = text::name("user.display_name", &display_name)?.into_owned();
         attribute::check(&attributes, "user.attributes")?;
         let update = Update::from_mask(mask, display_name, attributes)?;
         self.mutate(call, id, UserChange::Update(update)).await
@@ -344,8 +344,7 @@ fn display(field: &str, raw: &RawIdentity<'_>) -> Result<String, Error> {
         let message = "is for social accounts only: other identifiers are displayed as typed";
         return Err(Error::invalid(Invalid::Field, field, message));
     }
-    check_text(&field, raw.display)?;
-    Ok(raw.display.to_owned())
+    Ok(text::name(&field, raw.display)?.into_owned())
 }
 
 fn request(call: &MutationCall<'_>, kind: &MutationKind) -> Result<Option<IdempotencyKey>, Error> {

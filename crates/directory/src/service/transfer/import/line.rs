@@ -20,7 +20,7 @@ use crate::service::mutate::write::{RawIdentity, SKEW};
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::LineReject;
 use crate::service::transfer::import::raw::{RawImportedIdentity, RawState, RawUser};
-use crate::text::{check_text, is_displayable};
+use crate::text::{self, check_text, is_displayable};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 
@@ -63,7 +63,7 @@ impl Parser<'_> {
             return Err(Error::invalid(Invalid::UserId, "user.user_id", "is the nil UUID"));
         }
         self.check_count("identities", self.limits.identities, raw.identities.len())?;
-        check_text("user.display_name", raw.display_name)?;
+        let display_name = text::name("user.display_name", raw.display_name)?;
         attribute::check(&raw.attributes, "user.attributes")?;
         check_past(self.now, "user.create_time", raw.create_time)?;
         check_past(self.now, "user.update_time", raw.update_time)?;
@@ -77,7 +77,7 @@ impl Parser<'_> {
         let internals = raw.internals.as_ref().map(|raw| self.internals(raw)).transpose()?;
         let user = ImportedUser {
             has_id: id.is_some(),
-            display_name: raw.display_name.to_owned(),
+            display_name: display_name.into_owned(),
             identities,
             attributes: raw.attributes.clone(),
             state,
@@ -144,14 +144,14 @@ impl Parser<'_> {
         }
         check_past(self.now, &other("link_time"), *link_time)?;
 
-        let typed = if raw.display.is_empty() {
-            raw.identifier.as_ref().map_or("", RawIdentifier::typed)
-        } else {
-            raw.display
+        let own = match identifier.kind() {
+            Kind::Social => text::name(&other("display"), raw.display)?,
+            _ => raw.display.into(),
         };
-        if identifier.kind() == Kind::Social {
-            check_text(&other("display"), raw.display)?;
-        }
+        let typed = match raw.identifier.as_ref() {
+            Some(raw) if own.is_empty() => raw.typed(),
+            _ => &own,
+        };
         if typed.len() > MAX_DISPLAY_BYTES {
             let message = "has at most 4,096 bytes";
             return Err(Error::invalid(Invalid::Field, other("display"), message));
