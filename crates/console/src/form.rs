@@ -34,6 +34,14 @@ impl Form {
         found.map_or("", |(_, value)| value)
     }
 
+    /// The form with this value in a field.
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        if let Some((_, old)) = self.0.iter_mut().find(|(known, _)| known == name) {
+            value.clone_into(old);
+        }
+        self
+    }
+
     /// All values of a field.
     pub fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use csv::StringRecord;
-use polynym_identifier::{Dialling, dialling};
+use polynym_identifier::{Dialling, dialling, is_international};
 use polynym_proto::v1::identifier::Kind;
 use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
 
@@ -349,7 +349,7 @@ impl<'m> Reading<'m> {
     }
 
     fn phone(&mut self, number: String) -> Result<Phone, String> {
-        if number.starts_with(['+', '＋']) {
+        if is_international(&number) {
             self.mapped.phones.push((String::new(), Dialling::International));
             return Ok(Phone { number, region: String::new() });
         }
@@ -382,6 +382,10 @@ fn check_single(field: &Field, text: &str) -> Result<(), String> {
     let separator = match field {
         Field::Url => None,
         Field::Email => text.find([';', ',']).filter(|_| text.matches('@').count() > 1),
+        // A URI has its parameters after semicolons.
+        Field::Phone if text.contains("tel:") && text.matches("tel:").count() == 1 => {
+            text.find(',')
+        }
         _ => text.find([';', ',']),
     };
     let Some(sign) = separator.and_then(|at| text.get(at..=at)) else { return Ok(()) };
@@ -453,6 +457,20 @@ mod tests {
         assert_eq!(mapped.phones, [("DE".to_owned(), Dialling::WithoutPrefix)]);
         let mapped = read(&maps, &row("+34612345678", "Atlantis")).unwrap();
         assert_eq!(mapped.phones, [(String::new(), Dialling::International)]);
+        for number in [
+            "tel:+33-6-12-34-56-78",
+            "(+33) 6 12 34 56 78",
+            "\u{202a}+33 6 12 34 56 78\u{202c}",
+            "\u{2068}+33 6 12 34 56 78\u{2069}",
+            "\u{200e}+33 6 12 34 56 78",
+            "tel:06-12-34-56-78;phone-context=+33",
+        ] {
+            let strict = Options { phones: Phones::Strict, ..Options::default() };
+            let strict = mapping(&maps, strict).unwrap();
+            let cells = StringRecord::from(row(number, "DE").to_vec());
+            let mapped = strict.user(&cells).unwrap();
+            assert_eq!(mapped.phones, [(String::new(), Dialling::International)], "{number:?}");
+        }
         assert!(read(&maps, &row("0301234567", "Atlantis")).unwrap_err().message.contains("code"));
         assert!(read(&maps, &row("4.479E+11", "")).unwrap_err().message.contains("rounded"));
         let strict = Options { phones: Phones::Strict, ..Options::default() };

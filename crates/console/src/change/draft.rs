@@ -41,9 +41,13 @@ impl Draft {
         Self { etag, seen, request_id, problem: None, form }
     }
 
-    /// The same form with why it was refused.
+    /// The same form with why it was refused, and with what the problem offers in its field.
     pub fn with(self, problem: Problem) -> Self {
-        Self { problem: Some(problem), ..self }
+        let form = match problem.offer.is_empty() {
+            true => self.form,
+            false => self.form.with(&problem.field, &problem.offer),
+        };
+        Self { problem: Some(problem), form, ..self }
     }
 
     /// The status of the page of the form.

@@ -29,6 +29,8 @@ pub struct Details {
     pub reason: String,
     /// The field that it is about; may be empty.
     pub field: String,
+    /// What the field is to have instead; empty if nothing is known.
+    pub offer: String,
     /// The advice to the person.
     pub advice: &'static str,
     /// The user who owns the identifier.
@@ -75,6 +77,13 @@ impl Problem {
             status: StatusCode::UNPROCESSABLE_ENTITY,
             ..Details::default()
         })
+    }
+
+    /// Offers another value for the field.
+    pub fn with_offer(mut self, value: &str) -> Self {
+        value.clone_into(&mut self.offer);
+        self.advice = "Check it and send the form again.";
+        self
     }
 
     /// The problem of a call that failed; none if a form cannot help. For an identifier that is

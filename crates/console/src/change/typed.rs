@@ -1,6 +1,6 @@
 //! Identifiers in forms: a kind, a value as typed, and the country of a national number.
 
-use polynym_identifier::RawIdentifier;
+use polynym_identifier::{RawIdentifier, email_within, is_international};
 use polynym_lines::identifier_message;
 use polynym_proto::v1;
 
@@ -39,11 +39,15 @@ pub fn identifier(form: &Form, suffix: &str) -> Result<TypedIdentifier, Problem>
     if value.is_empty() {
         return Err(wrong("Type an identifier, such as joe@example.com."));
     }
+    if let Some(address) = email_within(&value).filter(|_| matches!(&*kind, "" | "email")) {
+        let message = format!("Write the address alone. The field has {address} now.");
+        return Err(wrong(&message).with_offer(address));
+    }
     let raw = match &*kind {
         "email" => RawIdentifier::Email(&value),
         "handle" => RawIdentifier::Handle(&value),
         "phone" => {
-            let region = if value.starts_with('+') { "" } else { &region };
+            let region = if is_international(&value) { "" } else { &region };
             RawIdentifier::Phone { number: &value, region }
         }
         "url" => RawIdentifier::Url(&value),

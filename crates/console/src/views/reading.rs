@@ -1,7 +1,9 @@
 //! How the search box reads a text: as an identifier, an id, or a filter.
 
 use locality_uuid::LocalityId;
-use polynym_identifier::{Identifier, RawIdentifier};
+use polynym_identifier::{
+    Identifier, RawIdentifier, character_issue, email_within, is_international,
+};
 use polynym_lines::identifier_message;
 use polynym_proto::v1;
 
@@ -45,6 +47,9 @@ pub fn read(text: &str, region: &str) -> Reading {
 
 /// What a text may be, the likeliest first.
 fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
+    if let Some(address) = email_within(text) {
+        return vec![RawIdentifier::Email(address)];
+    }
     if let Ok(raw) = RawIdentifier::from_text(text) {
         return vec![raw];
     }
@@ -57,12 +62,15 @@ fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
     if text.starts_with('@') {
         return vec![RawIdentifier::Handle(text)];
     }
-    if text.contains('@') {
-        return vec![RawIdentifier::Email(text)];
+    if let Some((before, _)) = text.split_once('@') {
+        let is_below = before.contains('/');
+        let url = is_below.then_some(RawIdentifier::Url(text));
+        return url.into_iter().chain([RawIdentifier::Email(text)]).collect();
     }
     let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_number = |c: char| c.is_ascii_digit() || " +-().\u{a0}/".contains(c);
-    if digits >= 5 && text.chars().all(is_number) {
+    let is_sign = |c| " +-().\u{a0}/".contains(c) || character_issue(c).is_some();
+    let is_number = |c: char| c.is_ascii_digit() || is_sign(c);
+    if digits >= 5 && (is_international(text) || text.chars().all(is_number)) {
         return vec![RawIdentifier::Phone { number: text, region }];
     }
     match text.split_once('/') {
@@ -81,7 +89,7 @@ fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
     let value = identity::value(Some(&canonical));
     let kind = raw.kind().as_str();
     let description = match raw {
-        RawIdentifier::Phone { number, region } if !number.trim_start().starts_with('+') => {
+        RawIdentifier::Phone { number, region } if !is_international(number) => {
             format!("{kind}, {}, {value}", identity::region_name(region))
         }
         _ => format!("{kind}, {value}"),
@@ -135,6 +143,17 @@ mod tests {
             ("github/583231", "social, github/583231"),
             ("https://twitter.com/Joe/", "url, https://x.com/joe"),
             ("handle:joe", "handle, joe"),
+            ("tel:+1-415-555-2671", "phone, +14155552671"),
+            ("(+1) 415 555 2671", "phone, +14155552671"),
+            ("\u{202a}+1 415 555 2671\u{202c}", "phone, +14155552671"),
+            ("\u{2068}(415) 555-2671\u{2069}", "phone, United States, +14155552671"),
+            ("Ann Lee <Ann@example.com>", "email, ann@example.com"),
+            ("\"Lee, Ann\" <ann@example.com>", "email, ann@example.com"),
+            ("mailto:ann@example.com?subject=state", "email, ann@example.com"),
+            ("linkedin.com/in/Ann-Lee", "url, https://www.linkedin.com/in/ann-lee"),
+            ("threads.net/@ann", "url, https://www.threads.com/@ann"),
+            ("https://x.com/Ann/with_replies", "url, https://x.com/ann"),
+            ("joe/smith@example.com", "email, joe/smith@example.com"),
         ] {
             assert_eq!(described(text), expected, "{text}");
         }

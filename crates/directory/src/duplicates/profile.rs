@@ -12,7 +12,7 @@ use crate::model::attribute::Value;
 use crate::model::record::{Hold, Record};
 use crate::model::user::{State, User};
 use crate::timestamp::time_text;
-use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules, is_international};
 
 /// The maximum number of addresses from attributes. Few users have more.
 const MAX_TYPED_CONTACTS: usize = 32;
@@ -212,7 +212,7 @@ impl ProfileReader {
     pub(super) fn typed_contact(&self, text: &str) -> Option<Contact> {
         let raw = match text.trim() {
             long if long.len() > MAX_CONTACT_BYTES => return None,
-            number if number.starts_with('+') => RawIdentifier::Phone { number, region: "" },
+            number if is_international(number) => RawIdentifier::Phone { number, region: "" },
             email if email.contains('@') => RawIdentifier::Email(email),
             _ => return None,
         };

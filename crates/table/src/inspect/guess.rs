@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use polynym_identifier::is_international;
 use unicode_normalization::UnicodeNormalization;
 
 use crate::field::{Field, ValueType};
@@ -103,7 +104,7 @@ pub fn by_cells(cells: &[&str]) -> Option<Guess> {
     if most(&|cell| cell.contains('@') && cell.contains('.') && !cell.starts_with('@')) {
         Some(Email)
     } else if most(&|cell| {
-        cell.starts_with('+') && cell.len() > 7 && !cell.contains(char::is_alphabetic)
+        is_international(cell) && cell.chars().filter(char::is_ascii_digit).count() > 6
     }) {
         Some(Phone)
     } else {

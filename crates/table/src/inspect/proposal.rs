@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling};
+use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling, is_international};
 
 use super::guess::{self, Guess};
 use crate::columns::{Columns, REJECT_COLUMNS};
@@ -145,7 +145,7 @@ const REGIONS: [(&str, &[&str]); 8] = [
 /// The region of most telephone numbers in national form; none if there are none, or if fewer than
 /// nine of ten are valid numbers of one region with its national prefix.
 fn region_of(numbers: &[&str], language: &str) -> Option<String> {
-    let national: Vec<_> = numbers.iter().filter(|number| !number.starts_with('+')).collect();
+    let national: Vec<_> = numbers.iter().filter(|number| !is_international(number)).collect();
     let regions = REGIONS.iter().find(|(known, _)| *known == language)?.1;
     let valid = |region: &str| {
         let is_valid = |number: &str| {
