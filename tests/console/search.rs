@@ -12,6 +12,10 @@ async fn a_paste_is_read_and_finds_its_user() {
         ("(415) 555-2671", "phone, United States, +14155552671"),
         ("Joe.Smith@Example.com", "email, joe.smith@example.com"),
         ("@joe", "handle, joe"),
+        ("tel:+1-415-555-2671", "phone, +14155552671"),
+        ("\u{202a}(+1) 415 555 2671\u{202c}", "phone, +14155552671"),
+        ("\"Smith, Joe\" <Joe.Smith@Example.com>", "email, joe.smith@example.com"),
+        ("mailto:joe.smith@example.com", "email, joe.smith@example.com"),
         ("github/583231", "social, github/583231"),
     ] {
         let answer = browser.post(SEARCH, &[("q", text)]).await;

@@ -171,6 +171,36 @@ async fn a_user_is_created_with_what_was_searched() {
     form.assert_has(&["<h1>Link an identity</h1>", "value=\"ada@example.org\""]);
 }
 
+/// A form refuses an address with a name, and has the address alone in its field.
+#[tokio::test]
+async fn the_address_in_a_longer_text_is_offered() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let joe = path(&mut browser, "@joe").await;
+    let link = format!("{joe}/link");
+    for (kind, pasted) in
+        [("", "\"Smith, Joe\" <offered@example.com>"), ("email", "mailto:offered@example.com")]
+    {
+        let refused = fill_in(&mut browser, &link, &[("kind", kind), ("value", pasted)]).await;
+        assert_eq!(refused.status, 422);
+        refused.assert_has(&[
+            "Write the address alone. The field has offered@example.com now.",
+            "value=\"offered@example.com\" aria-invalid",
+        ]);
+    }
+    let path = format!("{HOME}/users/new");
+    let fields = [("name", "Joe"), ("value.1", "Joe <offered@example.com>")];
+    let refused = fill_in(&mut browser, &path, &fields).await;
+    refused.assert_has(&["The field has offered@example.com now.", "value=\"Joe\""]);
+    let offered = [("name", "Joe"), ("value.1", "offered@example.com")];
+    let created = browser.submit(&refused, &path, &offered).await;
+    created.assert_has(&["The user was created.", "offered@example.com"]);
+    // A number in international form needs no country.
+    let fields = [("kind", "phone"), ("value", "\u{202a}(+33) 6 12 34 56 78\u{202c}")];
+    let linked = fill_in(&mut browser, &link, &[&fields[..], &[("region", "us")]].concat()).await;
+    linked.assert_has(&["The identity was linked.", "+33612345678"]);
+}
+
 #[tokio::test]
 async fn notices_are_sent_once_read_and_deleted() {
     let site = Site::with_sample();

@@ -31,6 +31,7 @@ mod moved_files;
 mod owners;
 mod second_rules;
 mod server_kills;
+mod third_rules;
 mod undoing;
 mod usage;
 mod versions;

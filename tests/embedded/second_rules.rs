@@ -1,4 +1,4 @@
-//! A golden store of the second rules: `store upgrade` moves it to the third ones, in every case
+//! A golden store of the second rules: `store upgrade` moves it to the present ones, in every case
 //! and from any point of an interrupted run.
 
 use std::fs;
@@ -17,7 +17,7 @@ use super::{FILE, database, open};
 use crate::server::{Server, polynym};
 use crate::support::golden::{self, compare, records, untouched};
 use crate::support::second_rules::{
-    assert_collision, assert_second, assert_third, collide, fill, resolve_collision,
+    assert_collision, assert_moved, assert_second, collide, fill, resolve_collision,
 };
 use crate::users::id;
 
@@ -64,7 +64,7 @@ async fn upgraded(folder: &Path) -> Result<(), OpenError> {
 
 async fn assert_upgraded(folder: &Path) {
     untouched(&IntegritySession::open(folder).unwrap()).await;
-    assert_third(backend(folder)).await;
+    assert_moved(backend(folder)).await;
     untouched(&IntegritySession::open(folder).unwrap()).await;
 }
 

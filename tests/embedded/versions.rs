@@ -44,7 +44,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
         printed.contains("upgrading schema version 4 to 9")
-            && printed.ends_with("rules version 3 now\n"),
+            && printed.ends_with("rules version 4 now\n"),
         "{printed}"
     );
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
@@ -266,5 +266,5 @@ async fn profiles_and_issuers_need_later_rules() {
     }
     assert!(!create(&server, without).status.success(), "the identity is taken");
     assert!(create(&server, issuer).status.success());
-    assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 3));
+    assert_eq!(normalized(&server), ("https://www.linkedin.com/in/ada".to_owned(), 4));
 }

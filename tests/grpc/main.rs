@@ -18,6 +18,7 @@ mod large_answers;
 mod lifecycle;
 mod merge;
 mod owners;
+mod pasted;
 mod purposes;
 mod repeated_requests;
 mod search;

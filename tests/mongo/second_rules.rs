@@ -1,4 +1,4 @@
-//! A golden store of the second rules: `store upgrade` moves it to the third ones, in every case,
+//! A golden store of the second rules: `store upgrade` moves it to the present ones, in every case,
 //! from any point of an interrupted run, and while servers of both programs run.
 
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use super::golden::{dump, outside_inboxes, restore};
 use super::servers;
 use super::support::golden::{self, untouched};
 use crate::support::second_rules::{
-    assert_collision, assert_second, assert_third, collide, fill, resolve_collision,
+    assert_collision, assert_moved, assert_second, collide, fill, resolve_collision,
 };
 
 const STORE: &str = "mongodb-rules-2.txt";
@@ -72,7 +72,7 @@ async fn assert_clean(uri: &str) {
 
 async fn assert_upgraded(uri: &str) {
     assert_clean(uri).await;
-    assert_third(backend(uri).await).await;
+    assert_moved(backend(uri).await).await;
     assert_clean(uri).await;
 }
 

@@ -56,6 +56,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "attributesHex.x6c6f67696e436f756e74",
             "attributes_hex.x706c616e",
             "github/583231",
+            "linkedin.com/in/joe",
             "NNNN-title.md",
             "package.Service/Method",
             "provider/subject",

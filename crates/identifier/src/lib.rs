@@ -7,7 +7,7 @@
 //! | handle | `@Robot-7` | `robot-7` | PRECIS (RFC 8265), UTS 39 |
 //! | phone | `(415) 555-2300` in `US` | `+14155552300` | E.164, libphonenumber |
 //! | social | `GitHub`, `583231` | `github/583231` | OpenID Connect |
-//! | url | `twitter.com/Joe/media` | `https://x.com/joe` | WHATWG, RFC 3986 |
+//! | url | `http://twitter.com/Joe/` | `https://x.com/joe` | WHATWG, RFC 3986 |
 //!
 //! ```
 //! use polynym_identifier::{Identifier, RawIdentifier};

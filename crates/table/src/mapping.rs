@@ -382,10 +382,7 @@ fn check_single(field: &Field, text: &str) -> Result<(), String> {
     let separator = match field {
         Field::Url => None,
         Field::Email => text.find([';', ',']).filter(|_| text.matches('@').count() > 1),
-        // A URI has its parameters after semicolons.
-        Field::Phone if text.contains("tel:") && text.matches("tel:").count() == 1 => {
-            text.find(',')
-        }
+        Field::Phone if text.matches("tel:").count() == 1 => text.find(','),
         _ => text.find([';', ',']),
     };
     let Some(sign) = separator.and_then(|at| text.get(at..=at)) else { return Ok(()) };

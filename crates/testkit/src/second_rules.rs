@@ -1,4 +1,4 @@
-//! Stores of the second rules with identities that the third rules move, reject or make collide.
+//! Stores of the second rules with identities that the present rules move, reject or make collide.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use polynym_directory::{
     PolicyUpdate, Purpose, RequestContext, ResolveOptions, Resolved, State, Tenant, TenantChange,
     Tenants, Timestamp, UserChange, View,
 };
-use polynym_identifier::{IdentityKey, Kind, RawIdentifier, Rules};
+use polynym_identifier::{IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 
 use crate::golden::records;
 use crate::users::id;
@@ -36,7 +36,7 @@ const MOVED: [(usize, &str, &str); 6] = [
     (4, "email:cat@example.com", "email:CAT@example.com"),
 ];
 
-/// Identities that the third rules reject, and texts that the second rules took for the same.
+/// Identities that the present rules reject, and texts that the second rules took for the same.
 const KEPT: [(usize, &str, Option<&str>); 5] = [
     (1, "url:https://matrix.to/#/@joe:x.y", Some("url:https://matrix.to/#/@ann:x.y")),
     (1, "url:https://app.example/#/joe", Some("url:https://app.example/#/ann")),
@@ -64,7 +64,7 @@ pub async fn fill(store: &(impl Mutations + Tenants)) {
     }
 }
 
-/// Links an identity that collides with another one under the third rules.
+/// Links an identity that collides with another one under the present rules.
 pub async fn collide(store: &(impl Mutations + Tenants)) {
     let link = UserChange::Link(new("url:https://x.com/ann"));
     change(store, 50, Tenant::DEFAULT, MutationKind::User(id(1), link)).await.unwrap();
@@ -187,11 +187,11 @@ pub async fn assert_collision(backend: Backend) {
     assert!(!text.contains("x.com"), "{text}");
 }
 
-/// Asserts that a store was upgraded to the third rules, in every case. Changes it.
-pub async fn assert_third(backend: Backend) {
+/// Asserts that a store was upgraded to the present rules, in every case. Changes it.
+pub async fn assert_moved(backend: Backend) {
     let directory = directory(&backend);
     let versions = versions(&backend).await;
-    assert_eq!(versions, [(2, KEPT.len()), (3, MOVED.len() + 1)].into());
+    assert_eq!(versions, [(2, KEPT.len()), (RULES_VERSION, MOVED.len() + 1)].into());
 
     for (n, text, spelling) in MOVED {
         for text in [text, spelling] {
@@ -311,7 +311,7 @@ async fn assert_changes(directory: &Directory, backend: &Backend) {
         let link = directory.link(call("Link"), &user(n), raw(text), "", None, false).await;
         assert!(matches!(link, Err(Error::Invalid { .. })), "{text}: {link:?}");
     }
-    assert_eq!(versions(backend).await.keys().copied().collect::<Vec<_>>(), [3]);
+    assert_eq!(versions(backend).await.keys().copied().collect::<Vec<_>>(), [RULES_VERSION]);
 
     let released = directory.release_hold(call("ReleaseHold"), raw(GIVEN_UP)).await.unwrap();
     assert_eq!(released, new(GIVEN_UP).identifier);

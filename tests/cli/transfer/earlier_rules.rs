@@ -26,7 +26,7 @@ const WITH_METADATA: &str = concat!(
     r#"{"displayName":"Phone","identities":[{"identifier":{"phone":{"number":"+11155552300"}},"#,
     r#""display":"+1 115 555 2300"}],"internals":{"phoneMetadata":"9.0.1"}}"#
 );
-/// Identities of the second rules: one that moves, one that the third rules reject, and a hold.
+/// Identities of the second rules: one that moves, one that later rules reject, and a hold.
 const OF_SECOND_RULES: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"rulesVersions":[2,2],"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z","rulesVersion":2}]}}"#;
 /// The same as version 0.1.0 exported it, without the versions.
 const OF_FIRST_PROGRAM: &str = r#"{"displayName":"Second","identities":[{"identifier":{"url":"https://news.ycombinator.com/user"},"display":"https://news.ycombinator.com/user?id=joe"},{"identifier":{"url":"https://matrix.to"},"display":"https://matrix.to/#/@joe:x.y"}],"internals":{"holds":[{"identifier":{"url":"https://t.co/abc"},"endTime":"2030-01-01T00:00:00Z"}]}}"#;
@@ -182,7 +182,7 @@ fn assert_moved_or_kept(server: &Server) {
     }
     let exported = export(server, &[]).join("\n");
     let line: Value = serde_json::from_str(&exported).unwrap();
-    assert_eq!(line["internals"]["rulesVersions"], json!([3, 2]));
+    assert_eq!(line["internals"]["rulesVersions"], json!([RULES_VERSION, 2]));
     assert_eq!(line["internals"]["holds"][0]["rulesVersion"], json!(2));
 }
 

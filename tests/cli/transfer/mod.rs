@@ -7,6 +7,7 @@ mod formulas;
 mod holds;
 mod links;
 mod over_http;
+mod pasted;
 mod resuming;
 mod tables;
 

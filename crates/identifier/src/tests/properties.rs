@@ -44,9 +44,10 @@ fn url_text() -> impl Strategy<Value = String> {
         ),
         concat!(
             "(https?://)?(www\\.|m\\.|de\\.|pt-br\\.|old\\.)?",
-            "(linkedin\\.com|fb\\.com|twitter\\.com|threads\\.net|tiktok\\.com|youtube\\.com|bsky\\.app",
-            "|reddit\\.com|twitch\\.com|pinterest\\.co\\.uk|telegram\\.me|lastfm\\.de|imdb\\.com",
-            "|myspace\\.de|joe\\.blogspot\\.fr|instagram\\.com|x\\.y)",
+            "(linkedin\\.com|fb\\.com|twitter\\.com|threads\\.net|tiktok\\.com",
+            "|youtube\\.com|bsky\\.app|reddit\\.com|twitch\\.com|pinterest\\.co\\.uk",
+            "|telegram\\.me|lastfm\\.de|imdb\\.com|myspace\\.de",
+            "|joe\\.blogspot\\.fr|instagram\\.com|x\\.y)",
             "(/(de|comm|in|mwlite|pg|p|people|stories|u|user|c|channel|name|profile|@|%40|s|t|nm1",
             "|media|reels|post|posts|comments|status|[a-zA-Z0-9._@-]{0,5}|[0-9]{1,6})){0,5}/?",
             "(\\?(t=1|id=2|v=3))?(#a)?",
@@ -58,7 +59,10 @@ fn url_text() -> impl Strategy<Value = String> {
 fn phone_text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[+＋]?[0-9() .-]{0,18}",
-        "[\u{202a}\u{2068}\u{200e}\u{feff} ]{0,3}(tel:)?[(]?[+＋]?[0-9() .-]{0,18}[\u{202c}\u{2069}\u{200e} ]{0,3}",
+        concat!(
+            "[\u{202a}\u{2068}\u{200e}\u{feff} ]{0,3}(tel:)?",
+            "[(]?[+＋]?[0-9() .-]{0,18}[\u{202c}\u{2069}\u{200e} ]{0,3}",
+        ),
         text(),
     ]
 }

@@ -1,5 +1,5 @@
-//! The canonical form of a URL from the third version of the rules on: the address of one page, with
-//! the parts of its query that identify it.
+//! The canonical form of a URL from the third version of the rules on: the address of one page,
+//! with the parts of its query that identify it.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,8 @@ use url::Url;
 
 use super::address::{self, bad_escape, checked_length};
 use super::page_kind::{self, PageKind};
-use super::{known, query, scheme, subpage, wrapper};
+use super::scheme::{self, is_trimmed};
+use super::{known, query, subpage, wrapper};
 use crate::domain::mapped_character;
 use crate::rejection::{BrokenRule, Rule};
 use crate::trace::Trace;
@@ -126,11 +127,6 @@ fn check_blanks(typed: &str) -> Result<(), BrokenRule> {
         Some(position) => Err(Rule::UrlBlank.at(offset + position)),
         None => Ok(()),
     }
-}
-
-/// Whether the URL standard removes a character at the start and the end: C0 controls and spaces.
-pub const fn is_trimmed(c: char) -> bool {
-    c <= ' '
 }
 
 /// Rejects signs in the host that become letters or digits, escaped or not.

@@ -1,7 +1,5 @@
 //! Addresses as people write them, without a scheme.
 
-use super::page::is_trimmed;
-
 /// The scheme that is added.
 pub const HTTPS: &str = "https://";
 
@@ -21,4 +19,9 @@ fn is_dotted(text: &str) -> bool {
     let last = text.rsplit('.').next().unwrap_or_default();
     let has_end = last.chars().filter(|c| c.is_alphabetic()).nth(1).is_some();
     text.contains('.') && has_end && text.split('.').all(is_label)
+}
+
+/// Whether the URL standard removes a character at the start and the end: C0 controls and spaces.
+pub const fn is_trimmed(c: char) -> bool {
+    c <= ' '
 }

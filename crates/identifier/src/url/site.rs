@@ -77,7 +77,7 @@ const HOST_PREFIXES: [&str; 3] = ["www.", "m.", "mobile."];
 
 /// The service with this host, by versions 2 and 3 of the rules.
 pub fn early(host: &str) -> Option<&'static Site> {
-    SITES.iter().filter(|site| site.since < HOSTS.since).find(|site| site.has_early_host(host))
+    SITES.iter().filter(|site| site.is_early()).find(|site| site.has_early_host(host))
 }
 
 /// The service with this host, and the canonical host.
@@ -86,6 +86,11 @@ pub fn find(host: &str) -> Option<(&'static Site, Cow<'static, str>)> {
 }
 
 impl Site {
+    /// Whether versions 2 and 3 of the rules know the service.
+    pub const fn is_early(&self) -> bool {
+        self.since < HOSTS.since
+    }
+
     fn has_early_host(&self, host: &str) -> bool {
         host == self.host
             || self.aliases.contains(&host)

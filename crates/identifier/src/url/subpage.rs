@@ -29,12 +29,10 @@ pub fn kind<'h>(host: &'h str, path: &str, url: &Url) -> Result<PageKind<'h>, Br
     Ok(match profile_of(site, above.as_deref().unwrap_or(path), url)? {
         Some(address) => PageKind::Profile(address),
         // The addresses of the first five services have no query.
-        None if site.since < FOURTH => PageKind::Section(host),
+        None if site.is_early() => PageKind::Section(host),
         None => PageKind::Other(host),
     })
 }
-
-const FOURTH: u32 = 4;
 
 /// The start of the canonical forms of the addresses that start so.
 pub fn start(host: &str, path: &str) -> Option<String> {
