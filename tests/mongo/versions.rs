@@ -183,7 +183,7 @@ async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 12 and rules version 3 now\n")
+            .ends_with("schema version 12 and rules version 4 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
