@@ -19,6 +19,7 @@ mod lifecycle;
 mod merge;
 mod owners;
 mod purposes;
+mod reimports;
 mod repeated_requests;
 mod search;
 mod tenant_deletion;
