@@ -1,7 +1,5 @@
 //! Importing a user. It takes nothing that other users own or have held for them.
 
-pub mod undone;
-
 use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
@@ -14,11 +12,10 @@ use crate::model::imported_user::{
     Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
 use crate::model::record::{Guarded, Hold, Record};
-use crate::model::user::User;
+use crate::model::user::{Identity, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::IdentityKey;
-use undone::keys;
 
 /// Creates the user, unless it exists. `undone` are the users that may lose identities to it.
 pub fn import(
@@ -96,7 +93,7 @@ fn create(
     check_internals(mutation, &record)?;
     let holds = own_holds(mutation, &mut record);
     let mut transitions = vec![UserTransition { before: None, after: Some(record) }];
-    transitions.extend(undone::givers(mutation, id, &imported.identities, undone));
+    transitions.extend(givers(mutation, id, &imported.identities, undone));
     let write_set = plan_writes(mutation, read_set, transitions, holds)?;
     let report = MutationReport::Imported(Imported { effect: Effect::Created, skipped });
     Ok(WriteSet { report, ..write_set })
@@ -234,6 +231,41 @@ pub fn without_conflicts(
         internals.holds.retain(|hold| refusal(&hold.key, hold.guard).is_none());
     }
     Ok((kept, skipped))
+}
+
+/// The transitions of the users that lose the identities of a line to the user with this id.
+pub fn givers<'v>(
+    mutation: &Mutation,
+    id: LocalityId,
+    identities: &[ImportedIdentity],
+    undone: &[&'v Record],
+) -> Vec<UserTransition<'v>> {
+    let wanted: HashSet<IdentityKey> =
+        identities.iter().flat_map(|own| keys(mutation, own)).collect();
+    let transition = |before: &&'v Record| {
+        let mut after = Record::clone(before);
+        for n in (0..after.user.identities.len()).rev() {
+            if keys_of(before, &after.user.identities[n]).any(|key| wanted.contains(&key)) {
+                after.remove_identity(n);
+            }
+        }
+        (**before != after).then(|| UserTransition::new(before, after))
+    };
+    undone.iter().filter(|before| before.id() != id).filter_map(transition).collect()
+}
+
+/// The keys that an identity of a line claims: its own, then its guard's.
+pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
+    let Mutation { tenant, policies, rules, .. } = mutation;
+    policies.claimed_keys(tenant, &identity.new.identifier, *rules)
+}
+
+/// The key of an identity of the user, and that of its guard.
+fn keys_of(record: &Record, identity: &Identity) -> impl Iterator<Item = IdentityKey> {
+    let guards = record.internals.guards.iter();
+    let guard = guards.filter(|guarded| guarded.handle == identity.identifier);
+    let guard_keys = guard.map(|guarded| record.guard_claim(guarded).0);
+    std::iter::once(record.claim(identity).0).chain(guard_keys)
 }
 
 /// Rejects a reserved handle among these identities of a line.
