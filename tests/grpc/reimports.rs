@@ -192,6 +192,11 @@ async fn an_import_brings_back_what_its_undo_deleted() {
             assert_eq!(found.create_time, first.create_time);
             let again = import(&mut client, &options, operation_id, &line).await;
             assert_eq!(again.counts(), (0, 0, 1, 0), "{options:?}");
+            // The import that restored the user can be undone as well.
+            assert_eq!(undo(&mut client, operation_id).await, 1, "{options:?}");
+            assert!(client.resolve(handle(name)).await.is_err(), "{options:?}");
+            let third = import(&mut client, &options, "third", &line).await;
+            assert_eq!(third.counts(), (1, 0, 0, 0), "{options:?}");
         }
     }
 }

@@ -5,12 +5,10 @@ use std::borrow::Cow;
 
 use locality_uuid::LocalityId;
 
-use super::{
-    Mutation, MutationKind, PriorRequest, UserChange, import, journal, revert, user_edits,
-};
+use super::{Mutation, MutationKind, PriorRequest, UserChange, import, journal, user_edits};
 use crate::error::{Error, Invalid};
 use crate::history_part::HistoryPart;
-use crate::model::event::Event;
+use crate::model::event::{Event, Origin};
 use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::imported_user::{
     Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkippedIdentity,
@@ -272,7 +270,7 @@ fn is_undone(
 }
 
 fn is_by_undo(event: &Event) -> bool {
-    event.origin.method == revert::METHOD
+    event.origin.method == Origin::UNDO
 }
 
 /// Whether the user is deleted, but not due to be purged.
