@@ -114,3 +114,18 @@ async fn definitions_are_set_by_name_or_all_at_once() {
         assert_eq!(refused.fields, ["policies.attribute_definitions"]);
     }
 }
+
+#[tokio::test]
+async fn a_request_with_other_evidence_is_another_one() {
+    let (_server, mut client) = fresh().await;
+    let request = |evidence| v1::UpdateTenantRequest {
+        policies: Some(policies(vec![v1::AttributeDefinition { evidence, ..undefined("born") }])),
+        request_id: "00000000-0000-4000-8000-000000000001".to_owned(),
+        update_mask: Some(FieldMask { paths: vec!["attribute_definitions".to_owned()] }),
+        ..Default::default()
+    };
+    client.admin.update_tenant(request(false)).await.unwrap();
+    client.admin.update_tenant(request(false)).await.unwrap();
+    let refused = client.admin.update_tenant(request(true)).await.unwrap_err();
+    assert_eq!(status_details(refused).reason, "REQUEST_ID_REUSED");
+}

@@ -1,12 +1,13 @@
 //! Notices to users, and invalid requests of InboxService.
 
 use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use polynym_proto::v1;
 use tonic::Code;
 use v1::attribute_value::Kind;
 
+use super::{fresh_with_clock, user};
 use crate::support::calls::handle;
 use crate::support::scenarios::inbox::{
     InboxClient, inboxes_are_bounded, notices_are_sent_and_read, results, rules_send_notices, to,
@@ -149,4 +150,31 @@ async fn rules_send_notices_on_the_embedded_store() {
 #[tokio::test(flavor = "multi_thread")]
 async fn inboxes_are_bounded_on_the_embedded_store() {
     inboxes_are_bounded(InboxClient::embedded().await).await;
+}
+
+#[tokio::test]
+async fn a_retry_succeeds_after_the_notice_has_expired() {
+    let (_folder, clock, mut client) = fresh_with_clock().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap().user_id;
+    let soon = SystemTime::now() + Duration::from_secs(30);
+    let request = |id: &str, recipient: &str| v1::SendNoticeRequest {
+        recipients: vec![to_id(recipient)],
+        notice: Some(v1::NoticeContent { expire_time: Some(soon.into()), ..content("x") }),
+        request_id: id.to_owned(),
+        ..Default::default()
+    };
+    let (first, other) =
+        ("00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002");
+    let sent = client.inbox.send_notice(request(first, &joe)).await.unwrap().into_inner();
+    clock.set_ahead(60_000);
+    let again = client.inbox.send_notice(request(first, &joe)).await.unwrap().into_inner();
+    assert_eq!(again, sent);
+    // One that was not sent is refused, each time.
+    for request in [request(other, &joe), request(other, &joe), request("", &joe)] {
+        let refused = client.inbox.send_notice(request).await.unwrap_err();
+        assert_eq!(status_details(refused), field("notice.expire_time"));
+    }
+    let eve = client.create(user("Eve", vec![handle("eve")])).await.unwrap().user_id;
+    let reused = client.inbox.send_notice(request(first, &eve)).await.unwrap_err();
+    assert_eq!(status_details(reused).reason, "REQUEST_ID_REUSED");
 }

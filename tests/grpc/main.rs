@@ -20,6 +20,7 @@ mod merge;
 mod owners;
 mod pasted;
 mod purposes;
+mod reimports;
 mod repeated_requests;
 mod search;
 mod tenant_deletion;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
+use futures_util::stream;
 use polynym_proto::v1;
 use tonic::{Code, Request};
 
@@ -212,4 +213,55 @@ async fn an_import_of_users_with_older_times_is_found_and_undone() {
         reverted = answer.reverted;
     }
     assert_eq!(reverted, 2);
+}
+
+/// The id of a user that sorts by `n`.
+fn id(n: u32) -> String {
+    format!("{n:08}-0001-b000-0001-000000000000")
+}
+
+/// Imports users with these ids, and changes each of them four times.
+async fn import_with_events(client: &mut Client, numbers: &[u32]) {
+    let options = v1::import_users_request::Options::default();
+    let first = v1::ImportUsersRequest { options: Some(options), ..Default::default() };
+    let line = |n: &u32| v1::ImportUsersRequest {
+        line: i64::from(*n),
+        user: Some(v1::User { user_id: id(*n), ..user("Joe", vec![handle(&format!("user{n}"))]) }),
+        ..Default::default()
+    };
+    let lines: Vec<_> = [first].into_iter().chain(numbers.iter().map(line)).collect();
+    let mut answers = client.admin.import_users(stream::iter(lines)).await.unwrap().into_inner();
+    while answers.message().await.unwrap().is_some() {}
+    for n in numbers {
+        for _ in 0..2 {
+            client.disable(&id(*n)).await.unwrap();
+            client.enable(&id(*n)).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_token_within_a_history_outlives_imports_and_purges() {
+    for is_purged in [false, true] {
+        let (_server, mut client) = fresh().await;
+        import_with_events(&mut client, &[1, 3, 5]).await;
+        // The second page ends within the events of user 3.
+        let mut request = v1::ListEventsRequest { page_size: 4, ..Default::default() };
+        let mut listed = Vec::new();
+        for _ in 0..2 {
+            let page = client.directory.list_events(request.clone()).await.unwrap().into_inner();
+            listed.extend(page.events);
+            request.page_token = page.next_page_token;
+        }
+        assert_eq!(listed.last().unwrap().user_id, id(3));
+        import_with_events(&mut client, &[2, 4]).await;
+        if is_purged {
+            client.delete(&id(3)).await.unwrap();
+            client.purge(&id(3)).await.unwrap();
+        }
+        listed.extend(events(&mut client, request).await);
+        let count = |n| listed.iter().filter(|event| event.user_id == id(n)).count();
+        let expected = if is_purged { 3 } else { 5 };
+        assert_eq!([1, 2, 3, 4, 5].map(count), [5, 0, expected, 5, 5], "purged: {is_purged}");
+    }
 }

@@ -207,28 +207,31 @@ pub async fn a_request_keeps_its_first_notice(f: Fixture) -> Result<(), Failure>
         let since = Timestamp::default();
         Ok::<_, Failure>(f.store.inboxes.begin_notice(&key, since, notice, now).await)
     };
-    equal(&begin(1, first, now).await??, &(first, None), "the first request")?;
-    equal(&begin(1, other, now).await??, &(first, Some(START)), "the same request")?;
-    let reused = begin(2, other, now).await?;
+    equal(&begin(1, None, now).await??, &None, "a new request without a notice")?;
+    equal(&begin(1, Some(first), now).await??, &Some((first, None)), "the first request")?;
+    let again = Some((first, Some(START)));
+    equal(&begin(1, Some(other), now).await??, &again, "the same request")?;
+    equal(&begin(1, None, now).await??, &again, "the same request without a notice")?;
+    let reused = begin(2, Some(other), now).await?;
     let is_reused = matches!(reused, Err(Error::RequestIdReused));
     ensure(is_reused, "another request with the same id")?;
 
     let day_later = Now::certain(START.plus(IdempotencyKey::LIFETIME));
     let in_doubt = Now { clock_uncertain: true, ..day_later };
-    equal(
-        &begin(1, other, in_doubt).await??,
-        &(first, Some(START)),
-        "a request of an uncertain age",
-    )?;
-    equal(&begin(2, third, day_later).await??, &(third, None), "a request of the next day")?;
-    equal(&begin(2, other, day_later).await??, &(third, Some(day_later.time)), "the same one")
+    equal(&begin(1, Some(other), in_doubt).await??, &again, "a request of an uncertain age")?;
+    equal(&begin(2, None, day_later).await??, &None, "a void request without a notice")?;
+    let next = begin(2, Some(third), day_later).await??;
+    equal(&next, &Some((third, None)), "a request of the next day")?;
+    let again = begin(2, Some(other), day_later).await??;
+    equal(&again, &Some((third, Some(day_later.time))), "the same one")
 }
 
 pub async fn a_request_of_a_deleted_tenant_has_no_notice(f: Fixture) -> Result<(), Failure> {
     let key = request("default,SendNotice,2", 1).ok_or("no request")?;
     let begin = async |since: Timestamp| {
-        let (notice, now) = (f.ids.next_id(), Now::certain(START));
-        f.store.inboxes.begin_notice(&key, since, notice, now).await
+        let (notice, now) = (Some(f.ids.next_id()), Now::certain(START));
+        let begun = f.store.inboxes.begin_notice(&key, since, notice, now).await?;
+        begun.ok_or(Error::UserNotFound)
     };
     let [former, later] = [1, 2].map(Timestamp::from_millis);
     let (first, time) = begin(former).await?;

@@ -175,6 +175,21 @@ fn options_are_in_the_query() {
     assert_eq!(answer[1]["report"]["created"], "1");
 }
 
+/// No header names the operation.
+#[test]
+fn each_import_takes_effect_again() {
+    let server = HttpServer::start(&[]);
+    server.import("", &user("joe"));
+    for name in ["Ann", "Joe", "Ann"] {
+        let named = user("joe").replacen('{', &format!(r#"{{"displayName":"{name}","#), 1);
+        let answer = server.import("on_existing=update", &named);
+        assert_eq!(answer.last().unwrap()["report"]["changed"], "1", "{answer:?}");
+        let shown = stdout(&server.server.run(&["resolve", "handle:joe", "--json"]));
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["user"]["displayName"], name, "{shown}");
+    }
+}
+
 #[test]
 fn wrong_requests_fail_before_the_first_line() {
     let server = HttpServer::start(&[]);

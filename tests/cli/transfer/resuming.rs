@@ -62,3 +62,39 @@ fn an_interrupted_import_resumes() {
     assert!(!text.starts_with("0 imported") && !text.contains(" 0 there already"), "{text}");
     assert_eq!(export(&server, &[]).len(), 2_000);
 }
+
+#[test]
+fn an_undone_import_can_be_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = embedded(folder.path(), "store");
+    let lines = concat!(
+        r#"{"displayName":"Joe","identities":[{"identifier":{"email":"joe@example.com"}}]}"#,
+        "\n",
+        r#"{"state":"STATE_DISABLED","identities":[{"identifier":{"handle":"ann"}}]}"#,
+        "\n",
+        r#"{"displayName":"Nobody"}"#,
+        "\n",
+        r#"{"displayName":"Nobody"}"#,
+        "\n",
+    );
+    let states = || {
+        let users: Vec<serde_json::Value> =
+            export(&server, &[]).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let state = |user: &serde_json::Value| (user["userId"].clone(), user["state"].clone());
+        users.iter().map(state).collect::<Vec<_>>()
+    };
+    let first = import(&server, folder.path(), &["--operation-id", "first"], lines.as_bytes());
+    assert!(stdout(&first).starts_with("4 imported, 0 there already"), "{}", stdout(&first));
+    let wanted = states();
+    assert!(server.run(&["undo", "first"]).status.success());
+    assert!(states().iter().all(|(_, state)| state == "STATE_DELETED"));
+
+    for operation in ["second", "first"] {
+        let again =
+            import(&server, folder.path(), &["--operation-id", operation], lines.as_bytes());
+        let expected = if operation == "second" { "4 imported, 0" } else { "0 imported, 4" };
+        assert!(again.status.success(), "{}", stderr(&again));
+        assert!(stdout(&again).starts_with(expected), "{}", stdout(&again));
+        assert_eq!(states(), wanted);
+    }
+}

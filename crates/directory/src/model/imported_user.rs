@@ -17,7 +17,7 @@ use crate::model::event::ChangeSet;
 use crate::model::imported_user::reimport::{LineField, Reimport};
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
-use polynym_identifier::IdentityKey;
+use polynym_identifier::{Identifier, IdentityKey};
 
 /// A user as one line of an import describes it. Times may be absent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +42,8 @@ pub struct ImportedUser {
     pub internals: Option<UserInternals>,
     /// The treatment of identities that cannot be linked.
     pub on_conflict: OnConflict,
+    /// The fields of the line's identities that were skipped.
+    pub skipped: Vec<LineField>,
     /// The treatment of a user who exists.
     pub reimport: Arc<Reimport>,
     /// Whether the line was found to be about the user that the mutation changes.
@@ -197,6 +199,15 @@ impl ImportedUser {
         }
         let mut keys = self.identities.iter().map(|own| &own.new.identifier);
         keys.any(|key| self.reimport.finds_by(key) && user.identity(key).is_some())
+    }
+
+    /// Whether a user loses this identity if the line lacks it. A field of which an identity was
+    /// skipped keeps all of its identities: the skipped one may be a misspelling of any of them.
+    pub(crate) fn clears_identity(&self, identifier: &Identifier) -> bool {
+        self.reimport.clears(|field| {
+            field.has_identity(identifier)
+                && !self.skipped.iter().any(|skipped| skipped.overlaps(field))
+        })
     }
 
     /// Whether a line without an id describes this user.

@@ -9,7 +9,7 @@ use super::{journal, rule_notices};
 use crate::error::Error;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::record::{Hold, Record};
-use crate::model::user::{Identity, User};
+use crate::model::user::{Identity, State, User};
 use crate::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::mutation::{Mutation, UserChange};
 use crate::size::{searched_elements, size};
@@ -41,6 +41,12 @@ impl<'v> UserTransition<'v> {
     /// The user's id.
     pub(crate) fn id(&self) -> Option<LocalityId> {
         self.before.or(self.after.as_ref()).map(Record::id)
+    }
+
+    /// Whether the user was deleted before the mutation. A line of an import changes only those
+    /// deleted users whom an undo deleted.
+    fn was_deleted(&self) -> bool {
+        self.before.is_some_and(|before| matches!(before.user.state, State::Deleted { .. }))
     }
 
     pub(crate) fn is_of(&self, id: LocalityId) -> bool {
@@ -228,9 +234,13 @@ fn update_holds(
         let claim = after.as_ref().or(before.as_ref());
         let Some(owner) = claim.and_then(|claim| claim.owner) else { continue };
         let transition = transitions.iter_mut().find(|transition| transition.is_of(owner));
+        let is_undone = transition.as_ref().is_some_and(|transition| {
+            matches!(mutation.user_change(), Some(UserChange::Import(_)))
+                && transition.was_deleted()
+        });
         let record = transition.and_then(|transition| transition.after.as_mut());
         match (&before, &after) {
-            (Some(released), None) if is_releasing && released.hold.is_none() => {
+            (Some(released), None) if is_releasing && !is_undone && released.hold.is_none() => {
                 let Some(period) = mutation.policies.hold(key) else { continue };
                 let owner = record.as_ref().map(|record| record.id());
                 let hold = Some(mutation.time.plus(period));

@@ -67,7 +67,7 @@ impl Mutation {
 
     /// Decides a retry of a request. Skips the etag and all rules, and writes nothing. A request
     /// that set the policies of a tenant is void, and decided anew, if the tenant was deleted
-    /// since.
+    /// since; so is one that imported a line, if its user was undone since.
     ///
     /// # Errors
     /// [`Error::UserNotFound`] if the user was removed since.
@@ -80,8 +80,11 @@ impl Mutation {
         prior: PriorRequest,
         read_set: &ReadSet,
     ) -> Result<WriteSet, DecideError> {
-        let answer = match self.kind {
+        let answer = match &self.kind {
             MutationKind::Tenant(TenantChange::Set(_)) => tenancy::repeat(prior, read_set)?,
+            MutationKind::User(id, UserChange::Import(imported)) => {
+                return reimport::repeat(self, read_set, prior, *id, imported);
+            }
             _ => Some(self.retry_answer(prior, read_set)?),
         };
         match answer {
@@ -107,9 +110,6 @@ impl Mutation {
             | MutationKind::Bulk(..) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
-        if matches!(change, UserChange::Import(_)) {
-            return Ok(import::existing(id));
-        }
         let nothing = WriteSet::unchanged(subject);
         if *change == UserChange::Purge {
             return Ok(WriteSet { report: MutationReport::Purged(vec![id]), ..nothing });

@@ -7,21 +7,23 @@ use locality_uuid::LocalityId;
 use super::{Mutation, merge_links};
 use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
+use crate::model::imported_user::reimport::LineField;
 use crate::model::imported_user::{
     Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
 use crate::model::record::{Guarded, Hold, Record};
-use crate::model::user::User;
+use crate::model::user::{Identity, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, check_limits, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use polynym_identifier::IdentityKey;
 
-/// Creates the user, unless it exists.
+/// Creates the user, unless it exists. `undone` are the users that may lose identities to it.
 pub fn import(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
     imported: &ImportedUser,
+    undone: &[&Record],
 ) -> Result<WriteSet, DecideError> {
     if imported.has_id {
         if let Some(Record { user, .. }) = read_set.read_user(id)? {
@@ -38,10 +40,10 @@ pub fn import(
         OnConflict::Reject => {
             let outcome = check_reserved(mutation, imported, &imported.identities)
                 .map_err(DecideError::from)
-                .and_then(|()| create(mutation, read_set, id, imported, Vec::new()));
+                .and_then(|()| create(mutation, read_set, id, imported, Vec::new(), undone));
             accept_existing(read_set, imported, outcome)
         }
-        OnConflict::SkipIdentity => skip_conflicts(mutation, read_set, id, imported),
+        OnConflict::SkipIdentity => skip_conflicts(mutation, read_set, id, imported, undone),
     }
 }
 
@@ -77,6 +79,7 @@ fn create(
     id: LocalityId,
     imported: &ImportedUser,
     skipped: Vec<SkippedIdentity>,
+    undone: &[&Record],
 ) -> Result<WriteSet, DecideError> {
     mutation.policies.check_types(&imported.attributes)?;
     let mut record = imported.record(id, &mutation.tenant, mutation.time);
@@ -89,8 +92,9 @@ fn create(
     record.internals.undo.take_if(|undo| mutation.is_past(undo.until));
     check_internals(mutation, &record)?;
     let holds = own_holds(mutation, &mut record);
-    let created = UserTransition { before: None, after: Some(record) };
-    let write_set = plan_writes(mutation, read_set, vec![created], holds)?;
+    let mut transitions = vec![UserTransition { before: None, after: Some(record) }];
+    transitions.extend(givers(mutation, id, &imported.identities, undone));
+    let write_set = plan_writes(mutation, read_set, transitions, holds)?;
     let report = MutationReport::Imported(Imported { effect: Effect::Created, skipped });
     Ok(WriteSet { report, ..write_set })
 }
@@ -150,8 +154,9 @@ fn skip_conflicts(
     read_set: &ReadSet,
     id: LocalityId,
     imported: &ImportedUser,
+    undone: &[&Record],
 ) -> Result<WriteSet, DecideError> {
-    let (mut kept, skipped) = without_conflicts(mutation, read_set, id, imported, None)?;
+    let (mut kept, skipped) = without_conflicts(mutation, read_set, id, imported, None, undone)?;
     if let Some(SkipReason::Taken(owner)) = skipped.first().map(|skipped| skipped.reason)
         && !imported.has_id
         && let Some(record) = read_set.read_user(owner)?
@@ -164,17 +169,19 @@ fn skip_conflicts(
         internals.guards.retain(|guarded| handles.contains(&guarded.handle));
     }
 
-    create(mutation, read_set, id, &kept, skipped)
+    create(mutation, read_set, id, &kept, skipped, undone)
 }
 
 /// The line of the user with this id without the identities and holds that cannot be linked.
-/// `present` is the user as it is, who keeps its identities.
+/// `present` is the user as it is, who keeps its identities; `undone` are users that may lose
+/// theirs.
 pub fn without_conflicts(
     mutation: &Mutation,
     read_set: &ReadSet,
     id: LocalityId,
     imported: &ImportedUser,
     present: Option<&User>,
+    undone: &[&Record],
 ) -> Result<(ImportedUser, Vec<SkippedIdentity>), DecideError> {
     let wanted = imported.identities.iter().flat_map(|identity| keys(mutation, identity));
     let holds = imported.internals.iter().flat_map(|internals| &internals.holds);
@@ -182,11 +189,15 @@ pub fn without_conflicts(
     let claims = read_set.read_claims(unique.into_iter().collect())?;
     let refusal = |key: &IdentityKey, guard: bool| {
         let (_, claim) = claims.iter().find(|(other, _)| other == key)?;
+        if claim.hold.is_none() && undone.iter().any(|user| claim.owner == Some(user.id())) {
+            return None;
+        }
         let wanted = Claim { owner: Some(id), guard, hold: None, rules_version: 0 };
         claim.refusal(&wanted, mutation.now(), String::new)
     };
 
     let (mut kept, mut skipped) = (imported.clone(), Vec::new());
+    let mut skipped_fields = Vec::new();
     let (mut claimed, mut failure) = (HashSet::new(), None);
     kept.identities.retain(|identity| {
         if present.is_some_and(|user| user.identity(&identity.new.identifier).is_some()) {
@@ -204,7 +215,10 @@ pub fn without_conflicts(
             }
         });
         match reason {
-            Some(reason) => skipped.push(SkippedIdentity { index: identity.index, reason }),
+            Some(reason) => {
+                skipped.push(SkippedIdentity { index: identity.index, reason });
+                skipped_fields.push(LineField::of_identity(&identity.new.identifier));
+            }
             None => claimed.extend(keys),
         }
         reason.is_none()
@@ -212,16 +226,46 @@ pub fn without_conflicts(
     if let Some(error) = failure {
         return Err(error.into());
     }
+    kept.skipped.extend(skipped_fields);
     if let Some(internals) = &mut kept.internals {
         internals.holds.retain(|hold| refusal(&hold.key, hold.guard).is_none());
     }
     Ok((kept, skipped))
 }
 
-/// The keys that an identity claims: its own, then its guard's.
+/// The transitions of the users that lose the identities of a line to the user with this id.
+pub fn givers<'v>(
+    mutation: &Mutation,
+    id: LocalityId,
+    identities: &[ImportedIdentity],
+    undone: &[&'v Record],
+) -> Vec<UserTransition<'v>> {
+    let wanted: HashSet<IdentityKey> =
+        identities.iter().flat_map(|own| keys(mutation, own)).collect();
+    let transition = |before: &&'v Record| {
+        let mut after = Record::clone(before);
+        for n in (0..after.user.identities.len()).rev() {
+            if keys_of(before, &after.user.identities[n]).any(|key| wanted.contains(&key)) {
+                after.remove_identity(n);
+            }
+        }
+        (**before != after).then(|| UserTransition::new(before, after))
+    };
+    undone.iter().filter(|before| before.id() != id).filter_map(transition).collect()
+}
+
+/// The keys that an identity of a line claims: its own, then its guard's.
 pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
     let Mutation { tenant, policies, rules, .. } = mutation;
     policies.claimed_keys(tenant, &identity.new.identifier, *rules)
+}
+
+/// The key of an identity of the user, and that of its guard.
+fn keys_of(record: &Record, identity: &Identity) -> impl Iterator<Item = IdentityKey> {
+    let guards = record.internals.guards.iter();
+    let guard = guards.filter(|guarded| guarded.handle == identity.identifier);
+    let guard_keys = guard.map(|guarded| record.guard_claim(guarded).0);
+    std::iter::once(record.claim(identity).0).chain(guard_keys)
 }
 
 /// Rejects a reserved handle among these identities of a line.

@@ -89,6 +89,7 @@ fn kind(mutation: &Mutation, after: &Record, changes: &ChangeSet) -> EventKind {
         UserChange::Unmerge(_) => EventKind::UserUnmerged,
         UserChange::Move(..) => EventKind::IdentityMoved,
         UserChange::Revert(_) => changes.kinds().first().copied().unwrap_or(EventKind::UserUpdated),
+        UserChange::Import(_) if subject != after.id() => EventKind::IdentityMoved,
         _ if subject != after.id() => EventKind::IdentityTakenOver,
         UserChange::Create(_) => EventKind::UserCreated,
         UserChange::Import(_) => EventKind::UserImported,

@@ -54,6 +54,9 @@ pub struct Delivery {
     pub clock_uncertain: bool,
 }
 
+/// The id of the notice of a request and, if the request is a repeated one, the time of the first.
+pub type BegunNotice = (LocalityId, Option<Timestamp>);
+
 /// The entries among which [`Inboxes::oldest`] looks for one that is not deleted.
 pub const OLDEST_ENTRIES: u64 = 100;
 
@@ -73,8 +76,8 @@ pub enum InboxChange {
 pub trait Inboxes: Send + Sync + 'static {
     /// The id of the notice of a request and, if the request is a repeated one, the time of the
     /// first. A new request gets `notice`, and keeps it for [`IdempotencyKey::LIFETIME`], or longer
-    /// while the clock is uncertain. A request of a deleted tenant, which was created at another
-    /// time than `tenant_since`, does not count.
+    /// while the clock is uncertain. Without `notice`, a new request has none. A request of a
+    /// deleted tenant, which was created at another time than `tenant_since`, does not count.
     ///
     /// # Errors
     /// [`Error::RequestIdReused`], [`Error::Unavailable`], [`Error::OutcomeUnknown`].
@@ -82,9 +85,9 @@ pub trait Inboxes: Send + Sync + 'static {
         &self,
         request: &IdempotencyKey,
         tenant_since: Timestamp,
-        notice: LocalityId,
+        notice: Option<LocalityId>,
         now: Now,
-    ) -> Result<(LocalityId, Option<Timestamp>), Error>;
+    ) -> Result<Option<BegunNotice>, Error>;
 
     /// Delivers a notice to users. Returns for each user, in order, whether it exists. A repeated
     /// delivery changes nothing while the notice is among the latest of the inbox, and has not

@@ -25,7 +25,9 @@ use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::stores::{self, Delivery, InboxChange, InboxEntry, OLDEST_ENTRIES};
+use polynym_directory::stores::{
+    self, BegunNotice, Delivery, InboxChange, InboxEntry, OLDEST_ENTRIES,
+};
 use polynym_directory::timestamp::Timestamp;
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
@@ -41,9 +43,9 @@ impl stores::Inboxes for Embedded {
         &self,
         request: &IdempotencyKey,
         tenant_since: Timestamp,
-        notice: LocalityId,
+        notice: Option<LocalityId>,
         now: Now,
-    ) -> Result<(LocalityId, Option<Timestamp>), Error> {
+    ) -> Result<Option<BegunNotice>, Error> {
         let request = (request.clone(), tenant_since);
         self.write_aside(move |transaction| begin(transaction, &request, notice, now)).await?
     }
@@ -156,28 +158,28 @@ impl Embedded {
 fn begin(
     transaction: &WriteTransaction,
     (request, tenant_since): &(IdempotencyKey, Timestamp),
-    notice: LocalityId,
+    notice: Option<LocalityId>,
     now: Now,
-) -> Result<Result<(LocalityId, Option<Timestamp>), Error>, Fault> {
+) -> Result<Result<Option<BegunNotice>, Error>, Fault> {
     let mut requests = Requests::open(transaction)?;
     let is_void = |time, since| IdempotencyKey::is_void((time, since), *tenant_since, now);
     match requests.prior(request, is_void)? {
         Some(Ok(prior)) => {
             let subject = IdempotencyKey::stored_subject(prior.subject);
-            return Ok(Ok((subject, Some(prior.time))));
+            return Ok(Ok(Some((subject, Some(prior.time)))));
         }
         Some(Err(refused)) => return Ok(Err(refused)),
-        None => {
-            let since = IdempotencyKey::stored_since(*tenant_since);
-            requests.remember(request, notice, now.time, since)?;
-        }
+        None => {}
     }
+    let Some(notice) = notice else { return Ok(Ok(None)) };
+    let since = IdempotencyKey::stored_since(*tenant_since);
+    requests.remember(request, notice, now.time, since)?;
     for _ in 0..SWEPT_PER_ROW {
         if now.clock_uncertain || !requests.sweep(now.time)? {
             break;
         }
     }
-    Ok(Ok((notice, None)))
+    Ok(Ok(Some((notice, None))))
 }
 
 /// Delivers a notice to the users of a part that exist. Returns for each whether it exists.

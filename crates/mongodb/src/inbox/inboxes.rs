@@ -26,7 +26,9 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
 use polynym_directory::mutation::read_set::{Write, WriteSet};
 use polynym_directory::mutation::{IdempotencyKey, Mutation};
-use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits, OLDEST_ENTRIES};
+use polynym_directory::stores::{
+    BegunNotice, Delivery, InboxChange, InboxEntry, InboxLimits, OLDEST_ENTRIES,
+};
 use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
@@ -64,30 +66,40 @@ impl Collections {
         &self,
         request: &IdempotencyKey,
         tenant_since: Timestamp,
-        notice: LocalityId,
+        notice: Option<LocalityId>,
         now: Now,
-    ) -> Result<Result<(LocalityId, Option<Timestamp>), Error>, Fault> {
+    ) -> Result<Result<Option<BegunNotice>, Error>, Fault> {
         let since = IdempotencyKey::stored_since(tenant_since);
-        let document = raw(&request_document(request, notice, now.time, since))?;
-        match self.execute(WriteCommand::insert(REQUESTS, [document.clone()])).await {
-            Ok(_) => return Ok(Ok((notice, None))),
-            Err(fault) if fault.is_duplicate() => {}
-            Err(fault) => return Err(fault),
+        let document = notice
+            .map(|notice| raw(&request_document(request, notice, now.time, since)))
+            .transpose()?;
+        if let Some(document) = &document {
+            match self.execute(WriteCommand::insert(REQUESTS, [document.clone()])).await {
+                Ok(_) => return Ok(Ok(notice.map(|notice| (notice, None)))),
+                Err(fault) if fault.is_duplicate() => {}
+                Err(fault) => return Err(fault),
+            }
         }
         let by_id = doc! { ID: request_id(request) };
         let found = self.find_document(&self.requests, by_id, doc! {}).await?;
-        let stored = StoredRequest::read(&found.ok_or(Fault::TimedOut)?)?;
+        let Some(found) = found else {
+            return if notice.is_none() { Ok(Ok(None)) } else { Err(Fault::TimedOut) };
+        };
+        let stored = StoredRequest::read(&found)?;
         let time_and_since = (stored.prior.time, stored.prior.tenant_since);
         if IdempotencyKey::is_void(time_and_since, tenant_since, now) {
+            let Some(document) = document else { return Ok(Ok(None)) };
             // MongoDB removes expired requests with a delay. The first to replace one begins.
             let void = doc! { ID: request_id(request), TIME: date(stored.prior.time) };
             let replaced = self.execute(WriteCommand::replace(REQUESTS, &void, document)?).await?;
-            return if replaced == 1 { Ok(Ok((notice, None))) } else { Err(Fault::TimedOut) };
+            let begun = notice.map(|notice| (notice, None));
+            return if replaced == 1 { Ok(Ok(begun)) } else { Err(Fault::TimedOut) };
         }
         if stored.request_hash != request.request_hash {
             return Ok(Err(Error::RequestIdReused));
         }
-        Ok(Ok((IdempotencyKey::stored_subject(stored.prior.subject), Some(stored.prior.time))))
+        let subject = IdempotencyKey::stored_subject(stored.prior.subject);
+        Ok(Ok(Some((subject, Some(stored.prior.time)))))
     }
 
     /// Delivers a notice to users. Returns for each whether it exists. Failed writes are repeated:

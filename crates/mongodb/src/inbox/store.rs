@@ -13,7 +13,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::IdempotencyKey;
-use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, Inboxes};
+use polynym_directory::stores::{BegunNotice, Delivery, InboxChange, InboxEntry, Inboxes};
 use polynym_directory::timestamp::Timestamp;
 
 #[async_trait]
@@ -22,9 +22,9 @@ impl Inboxes for Mongo {
         &self,
         request: &IdempotencyKey,
         tenant_since: Timestamp,
-        notice: LocalityId,
+        notice: Option<LocalityId>,
         now: Now,
-    ) -> Result<(LocalityId, Option<Timestamp>), Error> {
+    ) -> Result<Option<BegunNotice>, Error> {
         let request = request.clone();
         let begin = |own: Arc<Collections>| async move {
             own.begin_notice(&request, tenant_since, notice, now).await

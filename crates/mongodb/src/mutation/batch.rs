@@ -192,7 +192,11 @@ async fn decide(
                 PriorOutcome::Unknown => continue,
             };
             match decision {
-                Ok(Decision::Ready(write_set)) if repeated[n] => write_sets[n] = Some(write_set),
+                // One that is void is decided anew in a transaction of its own.
+                Ok(Decision::Ready(write_set)) if repeated[n] => {
+                    write_sets[n] =
+                        Some(write_set).filter(|write_set| !write_set.completes_request());
+                }
                 Ok(Decision::Ready(write_set)) => {
                     let is_reserved = batch.reserve(mutation, &read_sets[n], &write_set);
                     write_sets[n] = Some(write_set).filter(|_| is_reserved);

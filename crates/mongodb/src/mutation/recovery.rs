@@ -147,7 +147,9 @@ impl Collections {
         let document = self.find_by_id(finds, &self.requests, id).await?;
         let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
-            record.prior.subject == subject
+            // A void record of the same line may be left of an earlier import.
+            record.prior.time >= mutation.time
+                && record.prior.subject == subject
                 && record.request_hash == request.request_hash
                 && !record.is_void_for(mutation)
         };
@@ -180,8 +182,10 @@ impl Collections {
             }
             match mutation.decide_again(prior, &read_set) {
                 Ok(Decision::Ready(write_set)) => return Ok(Some(write_set.into_outcome())),
-                Ok(Decision::NeedsReads(more)) => needs = more,
-                Err(_) => return Ok(None),
+                Ok(Decision::NeedsReads(more)) if !more.users.is_empty() || more.tenant => {
+                    needs = more;
+                }
+                Ok(Decision::NeedsReads(_)) | Err(_) => return Ok(None),
             }
         }
     }

@@ -76,6 +76,27 @@ impl LineField {
         }
     }
 
+    /// The narrowest field of an identity.
+    pub fn of_identity(identifier: &Identifier) -> Self {
+        match identifier.social_parts() {
+            Some((provider, _)) => Self::Provider(provider.into_owned()),
+            None => Self::Kind(identifier.kind()),
+        }
+    }
+
+    /// Whether an identity may belong to both fields.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Identities, Self::Identities | Self::Kind(_) | Self::Provider(_))
+            | (Self::Kind(_) | Self::Provider(_), Self::Identities)
+            | (Self::Kind(Kind::Social), Self::Provider(_))
+            | (Self::Provider(_), Self::Kind(Kind::Social)) => true,
+            (Self::Kind(one), Self::Kind(other)) => one == other,
+            (Self::Provider(one), Self::Provider(other)) => one == other,
+            _ => false,
+        }
+    }
+
     /// Whether an attribute belongs to the field.
     pub fn has_attribute(&self, name: &str) -> bool {
         match self {

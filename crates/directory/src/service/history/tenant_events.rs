@@ -125,13 +125,15 @@ impl Directory {
             let is_purged = matches!(record.user.state, State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time));
             let may_have_events = record.may_have_changed_since(reading.from.minus(SKEW));
-            let is_candidate = may_have_events && !is_purged;
+            // The events of a user who was imported meanwhile are no part of the list: its position
+            // is already behind that user.
+            let is_passed = reading.position.user().is_some_and(|next| record.id() < next);
+            let is_candidate = may_have_events && !is_purged && !is_passed;
             if is_candidate && !self.add_events_of(context, reading, record.id()).await? {
                 return Ok(false);
             }
             reading.page.users_read += 1;
-            reading.position =
-                EventsPosition { after: record.id().as_bytes().to_vec(), cursor: None };
+            reading.position.pass(record.id());
         }
         Ok(true)
     }
@@ -149,7 +151,7 @@ impl Directory {
             }
             reading.history_reads += 1;
             reading.pace.rest().await;
-            let (cursor, limit) = (reading.position.cursor, reading.limit);
+            let (cursor, limit) = (reading.position.cursor_of(user), reading.limit);
             let histories = &self.backend.histories;
             let read = histories.history(&context.tenant, user, cursor, limit).await?;
             let Some(part) = read else { return Ok(true) };
@@ -165,9 +167,9 @@ impl Directory {
                     reading.page.events.push(event);
                 }
             }
-            reading.position.cursor = part.next.filter(|_| !is_past);
-            if reading.position.cursor.is_none() {
-                return Ok(true);
+            match part.next.filter(|_| !is_past) {
+                Some(next) => reading.position.stop_at(user, next),
+                None => return Ok(true),
             }
         }
     }
@@ -207,14 +209,39 @@ struct EventsPosition {
     /// The last user whose events are all read; empty for none.
     #[prost(bytes = "vec", tag = "3")]
     after: Vec<u8>,
-    /// The cursor in the history of the next user.
+    /// The cursor in the history of `user`.
     #[prost(uint64, optional, tag = "4")]
     cursor: Option<u64>,
+    /// The user whose events are read in part; empty for none.
+    #[prost(bytes = "vec", tag = "5")]
+    user: Vec<u8>,
 }
 
 impl EventsPosition {
     fn after(&self) -> Option<LocalityId> {
         <[u8; 16]>::try_from(&*self.after).ok().map(LocalityId::from)
+    }
+
+    fn user(&self) -> Option<LocalityId> {
+        <[u8; 16]>::try_from(&*self.user).ok().map(LocalityId::from)
+    }
+
+    /// The cursor in the history of a user; none to begin with its newest events.
+    fn cursor_of(&self, user: LocalityId) -> Option<u64> {
+        self.cursor.filter(|_| self.user() == Some(user))
+    }
+
+    /// Stops within the history of a user.
+    fn stop_at(&mut self, user: LocalityId, cursor: u64) {
+        (self.user, self.cursor) = (user.as_bytes().to_vec(), Some(cursor));
+    }
+
+    /// Passes a user.
+    fn pass(&mut self, user: LocalityId) {
+        self.after = user.as_bytes().to_vec();
+        if self.user().is_some_and(|next| next <= user) {
+            (self.user, self.cursor) = (Vec::new(), None);
+        }
     }
 }
 

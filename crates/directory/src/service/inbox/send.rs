@@ -86,19 +86,28 @@ impl Directory {
         context: &RequestContext<'_>,
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
-        check(context, &request)?;
+        check(&request)?;
         let KnownTenant { since, policies, .. } = self.known_tenant(&context.tenant).await?;
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        let (new_id, now) = (self.notice_ids.next_id(), context.now.time);
-        let (id, first_time) = match &key {
+        // A notice that has expired was sent before, if this is a retry, or is refused.
+        let now = context.now.time;
+        let has_expired = request.expire_time.is_some_and(|time| time <= now);
+        let new_id = (!has_expired).then(|| self.notice_ids.next_id());
+        let begun = match &key {
             Some(key) => {
                 let inboxes = &self.backend.inboxes;
                 inboxes.begin_notice(key, since, new_id, context.now).await?
             }
-            None => (new_id, None),
+            None => new_id.map(|id| (id, None)),
         };
+        let (id, first_time) = begun.ok_or_else(|| {
+            Error::invalid(Invalid::Field, "notice.expire_time", "is in the past")
+        })?;
+        if has_expired {
+            return Ok(SentNotice { id, results });
+        }
         let send_time = first_time.unwrap_or(now);
         let mut users: BTreeSet<_> = results.iter().flatten().copied().collect();
         if first_time.is_some() {
@@ -330,7 +339,7 @@ fn in_recipient(n: usize, result: Result<LocalityId, Error>) -> Result<LocalityI
 }
 
 /// Checks a request, as far as that needs no look-up.
-fn check(context: &RequestContext<'_>, request: &SendRequest<'_>) -> Result<(), Error> {
+fn check(request: &SendRequest<'_>) -> Result<(), Error> {
     let error = |field: &str, rule: &str| Err(Error::invalid(Invalid::Field, field, rule));
     let count = request.recipients.len();
     if count == 0 {
@@ -355,9 +364,6 @@ fn check(context: &RequestContext<'_>, request: &SendRequest<'_>) -> Result<(), 
     let bytes = size::attributes(&request.attributes);
     if request.attributes.len() > MAX_ATTRIBUTES || bytes > MAX_ATTRIBUTE_BYTES {
         return error("notice.attributes", "at most 20, and at most 4 KiB together");
-    }
-    if request.expire_time.is_some_and(|time| time <= context.now.time) {
-        return error("notice.expire_time", "is in the past");
     }
     Ok(())
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::attribute::Value;
-use crate::model::attribute_definition::DefinitionUpdate;
+use crate::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::PolicyUpdate;
 use crate::model::tenant_record::DeletionStep;
@@ -114,7 +114,14 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
         keep_primary,
         keep_last,
         allow_lookalikes,
-        ..
+        restore_window,
+        undo_window,
+        reserved_handles,
+        attributes,
+        history_retention,
+        inbox_retention,
+        inbox_limit,
+        rule_notices,
     } = update;
     hash.number(0, holds.len() as u64);
     for (kind, time) in holds {
@@ -125,35 +132,40 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
     for switch in [hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes] {
         hash.number(switch.is_some().into(), switch.unwrap_or_default().into());
     }
-    for window in [update.restore_window, update.undo_window] {
+    for window in [restore_window, undo_window] {
         hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
     }
 
     // Requests older than this policy keep their hashes.
-    if let Some(reserved) = &update.reserved_handles {
+    if let Some(reserved) = reserved_handles {
         hash.number(2, reserved.is_some().into());
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
     }
 
     // So do requests older than these.
-    for (tag, time) in [(4, update.history_retention), (5, update.inbox_retention)] {
+    for (tag, time) in [(4, history_retention), (5, inbox_retention)] {
         time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
     }
-    update.inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
-    update.rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
+    inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
+    rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
 
-    definitions(hash, &update.attributes);
+    definitions(hash, attributes);
 }
 
-/// Requests without definitions keep the hashes that they had before definitions existed.
+/// Requests without definitions keep the hashes that they had before definitions existed, and those
+/// without evidence the hashes that they had before it existed.
 fn definitions(hash: &mut FieldHasher, update: &DefinitionUpdate) {
     if *update == DefinitionUpdate::default() {
         return;
     }
     hash.number(3, update.replace.into());
     for (name, definition) in &update.definitions {
+        let AttributeDefinition { indexed, value_type, evidence, index_change: _ } = *definition;
         hash.bytes(name.as_bytes());
-        hash.number(definition.indexed.into(), definition.value_type.map_or(0, |of| of as u64 + 1));
+        hash.number(indexed.into(), value_type.map_or(0, |of| of as u64 + 1));
+        if evidence {
+            hash.number(8, 1);
+        }
     }
 }
 

@@ -5,9 +5,9 @@ mod internals;
 mod line;
 mod outcome;
 pub mod raw;
+mod retries;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use xxhash_rust::xxh3::xxh3_64;
@@ -27,17 +27,14 @@ use find::Step;
 use outcome::{Draft, imported};
 pub use outcome::{LineOutcome, LineReject, MergedLine};
 use raw::{RawHold, RawUser};
+use retries::Retries;
 
 /// Lines to parse before yielding to other tasks.
 const YIELD_EVERY: usize = 32;
 /// The name of the method in idempotency keys.
 const METHOD: &str = "ImportUsers";
-/// The first retry delay of a line, and the longest.
-const RETRY_DELAYS: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(2)];
 /// The most searches for the users of lines, if other callers change those users meanwhile.
 const MAX_SEARCHES: usize = 4;
-/// The time for which lines are retried while the store does not answer.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The options of a whole import.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +62,8 @@ pub struct Import {
     options: ImportOptions,
     /// The generator of sequential ids; none to use the directory's.
     ids: Option<Generator>,
+    /// The part of the lines' idempotency keys that names the import.
+    key_scope: String,
 }
 
 /// A line with a user.
@@ -90,7 +89,8 @@ impl Directory {
         options.purpose().check_new(self.now().time)?;
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
         let (directory, caller) = (self.clone(), caller.to_owned());
-        Ok(Import { directory, caller, options, ids })
+        let key_scope = options.key_scope(&self.ids);
+        Ok(Import { directory, caller, options, ids, key_scope })
     }
 }
 
@@ -98,6 +98,21 @@ impl ImportOptions {
     /// The purpose of all changes.
     fn purpose(&self) -> Purpose<'_> {
         Purpose { reason: &self.reason, operation_id: &self.operation_id }
+    }
+
+    /// The part of the lines' idempotency keys that names the import. A line that only creates
+    /// users is the same in all imports. One that may change its user is another one in each
+    /// operation, in each call that belongs to none, and with other options.
+    fn key_scope(&self, ids: &Generator) -> String {
+        if !self.reimport.finds_users() {
+            return String::new();
+        }
+        let options = format!("{:?}", (&*self.reimport, self.on_conflict));
+        let options = xxh3_64(options.as_bytes());
+        match &*self.operation_id {
+            "" => format!("{},{options:016x}", ids.next_id()),
+            operation => format!("{operation},{options:016x}"),
+        }
     }
 }
 
@@ -284,14 +299,9 @@ impl Import {
         MutationCall { dry_run: self.options.dry_run, ..context.into() }
     }
 
-    /// The idempotency key of a line. A line that may change its user is another one in another
-    /// import.
+    /// The idempotency key of a line.
     fn request(&self, tenant: &Tenant, content: u128) -> Option<IdempotencyKey> {
-        let operation = match self.options.reimport.finds_users() {
-            true => &*self.options.operation_id,
-            false => "",
-        };
-        let key = format!("{tenant},{METHOD},{content:032x}{operation}");
+        let key = format!("{tenant},{METHOD},{content:032x}{}", self.key_scope);
         let request_hash = xxh3_64(&content.to_be_bytes());
         Some(IdempotencyKey { key, request_hash })
     }
@@ -344,28 +354,6 @@ impl Import {
         let is_new = self.directory.backend.tenants.tenant(&tenant).await?.is_none();
         self.directory.change_tenant(self.call(tenant), TenantChange::Import(imported)).await?;
         Ok(if is_new { Effect::Created } else { Effect::Unchanged })
-    }
-}
-
-/// The retries of writes while the store does not answer.
-struct Retries {
-    began: Instant,
-    delay: Duration,
-}
-
-impl Retries {
-    fn new() -> Self {
-        Self { began: Instant::now(), delay: RETRY_DELAYS[0] }
-    }
-
-    /// Waits before the next attempt, unless the last one is over: then fails with its error.
-    async fn wait(&mut self, error: Error) -> Result<(), Error> {
-        if self.began.elapsed() > RETRY_TIMEOUT {
-            return Err(error);
-        }
-        tokio::time::sleep(self.delay).await;
-        self.delay = (self.delay * 2).min(RETRY_DELAYS[1]);
-        Ok(())
     }
 }
 

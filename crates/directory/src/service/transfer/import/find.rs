@@ -14,7 +14,7 @@ use crate::model::attribute::Value;
 use crate::model::imported_user::Effect;
 use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::tenant::Tenant;
-use crate::model::user::User;
+use crate::model::user::{State, User};
 use crate::mutation::{MutationKind, UserChange, reimport};
 use crate::search::{AccessPath, Field, Scalar, scalars};
 use crate::stores::{Consistency, View};
@@ -49,7 +49,7 @@ impl Import {
         let mut owners = self.owners(&drafts).await?;
         let steps = drafts.into_iter().enumerate().map(|(n, draft)| {
             let draft = draft?;
-            match &owners.remove(&n).unwrap_or_default()[..] {
+            match &without_deleted(owners.remove(&n).unwrap_or_default())[..] {
                 [] => Ok(Step::Mutate(draft)),
                 [first, others @ ..] => match others.iter().find(|other| other.id != first.id) {
                     Some(other) => Err(Error::LineAmbiguous { users: [first.id, other.id] }),
@@ -86,7 +86,8 @@ impl Import {
     /// The next step of a draft about this user.
     fn step(&self, mut draft: Box<Draft>, user: &User) -> Step {
         let leaves = |imported| reimport::leaves(&draft.mutation, imported, user);
-        let skips = self.options.reimport.on_existing == OnExisting::Skip;
+        // The transaction decides whether the line restores a deleted user.
+        let skips = self.options.reimport.on_existing == OnExisting::Skip && !is_deleted(user);
         if skips || draft.imported().is_some_and(leaves) {
             let (effect, rejects) = (Some(Effect::Unchanged), draft.rejects);
             return Step::Done(LineOutcome { effect, rejects, ..LineOutcome::default() });
@@ -193,6 +194,20 @@ impl Import {
         let found = search.search(tenant, &path, None, 2, View::Full).await?;
         Ok(found.into_iter().map(|found| found.user).collect())
     }
+}
+
+/// The users that a line may be about. Deleted ones count only if no others do, and then the first:
+/// the transaction decides whether the line restores it, and takes identities from the others.
+fn without_deleted(mut users: Vec<User>) -> Vec<User> {
+    match users.iter().all(is_deleted) {
+        true => users.truncate(1),
+        false => users.retain(|user| !is_deleted(user)),
+    }
+    users
+}
+
+const fn is_deleted(user: &User) -> bool {
+    matches!(user.state, State::Deleted { .. })
 }
 
 fn decoded(user: &EncodedUser) -> Result<User, Error> {

@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
+use crate::model::imported_user::reimport::LineField;
 use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
 use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, field};
@@ -69,6 +70,8 @@ impl Parser<'_> {
         check_past(self.now, "user.update_time", raw.update_time)?;
         let state = self.state(&raw.state)?;
         let (identities, rejects) = self.identities(raw, on_conflict)?;
+        let skipped =
+            rejects.iter().filter_map(|reject| Some(skipped_field(raw, reject.identity?)));
         if matches!(state, State::Merged { .. }) && !identities.is_empty() {
             let message = "a merged user has no identities";
             return Err(Error::invalid(Invalid::Field, "user.identities", message));
@@ -86,6 +89,7 @@ impl Parser<'_> {
             update_time: raw.update_time,
             internals,
             on_conflict,
+            skipped: skipped.collect(),
             reimport: Arc::default(),
             is_found: false,
         };
@@ -269,6 +273,13 @@ impl Parser<'_> {
             }
         })
     }
+}
+
+/// The field of a line's identity that is invalid.
+fn skipped_field(raw: &RawUser<'_>, index: usize) -> LineField {
+    let identity = raw.identities.get(index).and_then(|identity| identity.as_ref().ok());
+    let identifier = identity.and_then(|identity| identity.raw.identifier);
+    identifier.map_or(LineField::Identities, |raw| LineField::Kind(raw.kind()))
 }
 
 /// A display form as a typed identifier of the same kind; none for accounts, whose display form is
