@@ -10,7 +10,7 @@ use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
+use crate::command::write::WriteCommand;
 use crate::inbox::row::{
     new_row, position, read_entry, read_id, row_id, rows_of, update_of, without_content,
 };
