@@ -111,6 +111,9 @@ async fn a_clean_up_that_hangs_delays_no_answer() {
 /// What the profiler of a database has seen of notices: the documents that were read, the largest
 /// reply to a find, and the updates. Empties the profile.
 async fn profiled(database: &Database, work: impl Future<Output = ()>) -> (i64, i64, usize) {
+    // The profile that MongoDB creates by itself has a place for some hundred statements.
+    let create = doc! { "create": "system.profile", "capped": true, "size": 32 << 20 };
+    database.run_command(create).await.unwrap();
     database.run_command(doc! { "profile": 2 }).await.unwrap();
     work.await;
     database.run_command(doc! { "profile": 0 }).await.unwrap();

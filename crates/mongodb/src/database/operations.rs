@@ -11,7 +11,6 @@ use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
 use crate::database::collections::{Collections, LONG_READ};
 use crate::database::shares::Shares;
-use crate::inbox::inboxes::InboxWork;
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::error::Error;
 use polynym_directory::tokens::key::TokenKey;
@@ -102,41 +101,8 @@ impl Mongo {
         Ok(self.ended(task).await?)
     }
 
-    /// Runs a write of several parts on a task, and the clean-up after it. Once it has begun, a
-    /// failure may leave some of the parts written.
-    pub(crate) async fn write_parts<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<(T, InboxWork), Fault>> + Send + 'static,
-    ) -> Result<T, Error> {
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
-        self.ended(task).await.map_err(|fault| match fault.into() {
-            Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
-            other => other,
-        })
-    }
-
-    /// The output of a write. The clean-up after it is an operation of its own, for which the caller
-    /// does not wait, and which keeps the permit: it needs a connection, too.
-    pub(crate) async fn then_clean_up<T, E>(
-        self,
-        permit: OwnedSemaphorePermit,
-        work: impl Future<Output = Result<(T, InboxWork), E>>,
-    ) -> Result<T, E> {
-        let (done, inboxes) = work.await?;
-        if !inboxes.is_empty() {
-            let own = self.collections.clone();
-            let clean_up = async move { own.clean_up_inboxes(inboxes).await };
-            match self.counted(holding(permit, clean_up)) {
-                Ok(clean_up) => drop(tokio::spawn(clean_up)),
-                Err(fault) => tracing::warn!(%fault, "inboxes were not cleaned up"),
-            }
-        }
-        Ok(done)
-    }
-
     /// Waits for the end of a task, at most until the caller's deadline.
-    async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
+    pub(crate) async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
         match timeout(self.collections.timeout, task).await {
             Ok(ended) => ended.unwrap_or(Err(Fault::Panicked)),
             Err(_) => Err(Fault::TimedOut),
