@@ -20,6 +20,7 @@ mod heartbeat;
 #[path = "../transport/http2/mod.rs"]
 mod http2;
 mod inbox;
+mod large_batches;
 mod lookup_cache;
 mod lost_messages;
 mod opening;
@@ -33,6 +34,7 @@ mod usage;
 mod versions;
 mod walkthrough;
 mod watch;
+mod write_concerns;
 
 use std::sync::Arc;
 

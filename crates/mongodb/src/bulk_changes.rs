@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::freshness::Key;
 use crate::database::operations::Mongo;
 use crate::database::transaction::{Transaction, expect_matched};
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{bytes, date, raw, read_fields, required};
 use crate::schema::fields::{BULK, EXPIRES_AT, ID, REVISION, RUNNING, TENANT, WIRE};
 use polynym_directory::error::Error;

@@ -4,6 +4,7 @@
 
 mod bulk_changes;
 mod client;
+mod command;
 mod database;
 mod feed;
 mod history;
@@ -44,9 +45,9 @@ use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::database::shares::Shares;
 use crate::lookup::health::MAX_PROBES;
 use crate::presence::heartbeat::{Closing, Heartbeat};
-use crate::schema::token_key::token_key;
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
+use crate::setup::token_key::token_key;
 use polynym_directory::error::Error;
 use polynym_directory::search::AccessPath;
 use polynym_directory::stores::{Backend, LookUps};

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::commit::MIN_COMMIT_WAIT;
-use crate::database::operations::{Mongo, PROBE_TIMEOUT, holding};
+use crate::database::operations::{Mongo, PROBE_TIMEOUT};
 use crate::lookup::export::Snapshot;
 use crate::lookup::read_sequence::ReadSequence;
 use crate::mutation::commit_gate::CommitGate;
@@ -114,7 +114,7 @@ impl Mutations for Mongo {
         let permit = self.shares.writes.take(1, deadline).await?;
         let (collections, entry) = (self.collections.clone(), gate.clone());
         let work = async move { collections.mutate(&mutation, &entry).await };
-        let mut task = self.spawn(self.abandoned(), holding(permit, work))?;
+        let mut task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),

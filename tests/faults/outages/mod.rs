@@ -9,4 +9,5 @@ mod missing_shard;
 mod partition;
 mod recovered_commits;
 mod routers;
+mod silent_shard;
 mod two_phase_commit;

@@ -20,7 +20,7 @@ use polynym_directory::{
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym_mongodb::Mongo;
 
-use super::shards::is_trim;
+use super::shards::is_clean_up;
 use crate::servers::{Databases, Hashed, InDatabase, Layout, Process, Sharded};
 use crate::support::users;
 
@@ -293,7 +293,7 @@ fn statement(shard: usize, done: &Document) -> Option<Statement> {
     // The heartbeat belongs to no call.
     let is_of_none =
         matches!((collection, &*name), ("system.profile" | "servers", _) | ("meta", "find"))
-            || collection == "notices" && done.get_document("command").is_ok_and(is_trim);
+            || collection == "notices" && done.get_document("command").is_ok_and(is_clean_up);
     (!is_of_none).then_some(Statement { shard, name, collection: collection.to_owned() })
 }
 
@@ -652,7 +652,7 @@ async fn inboxes(counted: &mut Counted) {
     let change = InboxChange::ReadUpTo(Timestamp::now());
     let cost =
         counted.cost(async { counted.store.change_inbox(one[0], change).await.unwrap() }).await;
-    counted.add("mark all notices as read", &cost, "");
+    counted.add("mark 50 notices as read", &cost, "");
 }
 
 async fn deliver(counted: &mut Counted, call: &str, users: &[LocalityId]) {

@@ -138,17 +138,15 @@ fn statement(method: &str, done: &Document) -> Option<(bool, String)> {
         "usage" => method == "GetUsage" && !is_write,
         "tenants" => is_write || OF_TENANTS.contains(&method),
         "names" => is_write || method == "ListAttributeNames",
-        "notices" => !is_trim(&command),
+        "notices" => !is_clean_up(&command),
         _ => !is_expiry && !command.contains_key("profile"),
     };
     is_of_call.then(|| (is_write, collection.to_owned()))
 }
 
-/// Whether a find is for the end of an inbox, for one delivery in many.
-pub fn is_trim(command: &Document) -> bool {
-    let is_of_ids =
-        command.get_document("projection").is_ok_and(|fields| *fields == doc! { "_id": 1 });
-    is_of_ids && command.contains_key("sort")
+/// Whether a find is for the clean-up of an inbox: after a purge, and after one delivery in many.
+pub fn is_clean_up(command: &Document) -> bool {
+    command.get_str("comment").is_ok_and(|comment| comment == "clean-up")
 }
 
 /// Whether a find is a health probe, whose keys are made up.

@@ -1,14 +1,9 @@
 //! Write concerns.
 
 use mongodb::bson::{Document, doc};
-use mongodb::options::{Acknowledgment, WriteConcern};
 
-/// The write concern of writes outside transactions: a majority has them in its journals.
-pub fn majority() -> WriteConcern {
-    WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build()
-}
-
-/// The same concern as a field of a command.
+/// The write concern of writes outside transactions, as a field of a command: a majority has them
+/// in its journals.
 pub fn majority_document() -> Document {
     doc! { "w": "majority", "j": true }
 }

@@ -101,22 +101,8 @@ impl Mongo {
         Ok(self.ended(task).await?)
     }
 
-    /// Runs a write of several parts on a task. Once it has begun, a failure may leave some of them
-    /// written.
-    pub(crate) async fn write_parts<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Fault>> + Send + 'static,
-    ) -> Result<T, Error> {
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let task = self.spawn(self.abandoned(), holding(permit, work))?;
-        self.ended(task).await.map_err(|fault| match fault.into() {
-            Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
-            other => other,
-        })
-    }
-
     /// Waits for the end of a task, at most until the caller's deadline.
-    async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
+    pub(crate) async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
         match timeout(self.collections.timeout, task).await {
             Ok(ended) => ended.unwrap_or(Err(Fault::Panicked)),
             Err(_) => Err(Fault::TimedOut),

@@ -18,14 +18,10 @@ use crate::client::pool::count_attempts;
 use crate::database::collections::Collections;
 use crate::database::freshness::{Freshness, Key};
 use crate::database::times::Times;
-use crate::database::writes::WriteCommand;
-use crate::schema::bson::{bson_id, raw};
+use crate::schema::bson::bson_id;
 use crate::schema::fields::ID;
 use crate::schema::preserved::PreservedFields;
 use crate::schema::versions::Versions;
-
-/// The limit of documents in a statement: a command has at most 16 MiB.
-pub const MAX_STATEMENT_DOCUMENTS: usize = 1_000;
 
 /// The time limit of an abort.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -201,20 +197,6 @@ impl<'c> Transaction<'c> {
         let mut cursor = find.session(&mut session).await?;
         let found: Vec<_> = cursor.stream(&mut session).try_collect().await?;
         found.iter().map(|document| bson_id(document)).collect()
-    }
-
-    /// Sends updates, each of which must match a document.
-    pub async fn update_many(
-        &mut self,
-        collection: &str,
-        updates: Vec<Document>,
-    ) -> Result<(), Fault> {
-        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
-            let raw = updates.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
-            let found = self.execute(WriteCommand::updates(collection, raw)).await?;
-            expect_matched(found, updates.len())?;
-        }
-        Ok(())
     }
 
     /// Commits. A commit whose reply was lost can be sent again. Returns how often the driver has

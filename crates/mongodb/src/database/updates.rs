@@ -6,6 +6,8 @@ use mongodb::error::Error as DriverError;
 
 use crate::client::concern::majority_document;
 use crate::client::error::Fault;
+use crate::command::run::millis;
+use crate::command::write::parts;
 use crate::database::collections::Collections;
 use crate::schema::bson::{number, raw};
 
@@ -29,15 +31,18 @@ impl Collections {
         into: &str,
         documents: Vec<RawDocumentBuf>,
     ) -> Result<(), Fault> {
-        let documents: RawArrayBuf = documents.into_iter().collect();
-        self.write_unordered(rawdoc! { "insert": into, "documents": documents }).await.map(drop)
+        for documents in parts(documents) {
+            let documents: RawArrayBuf = documents.into_iter().collect();
+            self.write_unordered(rawdoc! { "insert": into, "documents": documents }).await?;
+        }
+        Ok(())
     }
 
     /// Sends a write of several documents. Returns the indices of those that exist already.
     async fn write_unordered(&self, mut command: RawDocumentBuf) -> Result<Vec<usize>, Fault> {
         command.append(cstr!("ordered"), false);
         command.append(cstr!("writeConcern"), raw(&majority_document())?);
-        command.append(cstr!("maxTimeMS"), self.timeout.as_millis() as i64);
+        command.append(cstr!("maxTimeMS"), millis(self.timeout));
         let reply = self.database.run_raw_command(command).await?;
         let errors = reply.get_array("writeErrors").map_or(&[][..], Vec::as_slice);
         let errors = errors.iter().filter_map(Bson::as_document);

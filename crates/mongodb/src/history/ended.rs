@@ -6,10 +6,10 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
+use crate::command::write::{MAX_STATEMENT_DOCUMENTS, WriteCommand};
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
-use crate::database::transaction::{MAX_STATEMENT_DOCUMENTS, Transaction};
-use crate::database::writes::WriteCommand;
+use crate::database::transaction::Transaction;
 use crate::lookup::find::{ReadMode, documents};
 use crate::schema::bson::{by_id, bytes, date, id_value, key_of, read_fields, required};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};

@@ -8,8 +8,8 @@ use mongodb::bson::{Bson, RawBsonRef, doc};
 use prost::Message;
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{bytes, id_value, read_fields, required};
 use crate::schema::event::encode_stored_event;
 use crate::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};

@@ -8,11 +8,9 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, RawDocument, doc};
 use mongodb::options::ReadConcern;
 
-use crate::client::concern::majority_document;
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
-use crate::database::transaction::MAX_STATEMENT_DOCUMENTS;
-use crate::database::writes::WriteCommand;
 use crate::history::ended::read_row;
 use crate::history::tenant_journal::{journal_ids, time_of_number};
 use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, key_of, read_fields};
@@ -137,7 +135,7 @@ impl Collections {
             if !page.expired.is_empty() {
                 self.execute(WriteCommand::delete(JOURNAL, &by_id(page.expired))?).await?;
             }
-            self.set_dates(JOURNAL, &page.updates).await?;
+            self.update_many(JOURNAL, page.updates).await?;
             let Some(last) = page.last else { return Ok(()) };
             range.remove("$gte");
             range.insert("$gt", last);
@@ -204,23 +202,8 @@ impl Collections {
                 doc! { ID: &key, OWNERSHIPS: owners, EXPIRES_AT: { "$gt": removal.clone() } };
             updates.push(doc! { "q": present, "u": { "$set": { EXPIRES_AT: removal } } });
         }
-        self.set_dates(ENDED, &updates).await?;
+        self.update_many(ENDED, updates).await?;
         Ok(last)
-    }
-
-    async fn set_dates(&self, collection: &str, updates: &[Document]) -> Result<(), Fault> {
-        for updates in updates.chunks(MAX_STATEMENT_DOCUMENTS) {
-            let command = doc! {
-                "update": collection, "updates": updates.to_vec(), "ordered": false,
-                "writeConcern": majority_document(),
-                "maxTimeMS": self.timeout.as_millis() as i64,
-            };
-            let reply = self.database.run_command(command).await?;
-            if reply.contains_key("writeErrors") {
-                return Err(Fault::damaged("MongoDB rejects a date"));
-            }
-        }
-        Ok(())
     }
 }
 

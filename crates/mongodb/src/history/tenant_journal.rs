@@ -13,9 +13,9 @@ use mongodb::bson::{RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{date, raw, read_fields, required};
 use crate::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::schema::tail::{Bucket, bucket_id, encode_bucket};

@@ -3,18 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, doc, rawdoc};
+use mongodb::bson::{Bson, Document, doc, rawdoc};
+use mongodb::options::FindOptions;
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::backoff::Backoff;
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
 use crate::inbox::row::{
-    new_row, position, read_entry, read_id, row_id, rows_of, update_of, without_content,
+    named_rows, new_row, position, read_entry, read_id, row_id, rows_before, rows_of, search_of,
+    update_of, without_content,
 };
-use crate::schema::bson::{by_id, date, id_of, id_value, raw};
+use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, raw};
 use crate::schema::fields::{ID, NOTICES, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::user::StoredUser;
@@ -33,30 +35,53 @@ use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;
+/// The rows that are changed or deleted at once.
+const ROWS_PER_STEP: usize = 1_000;
+/// The comment of the finds of a clean-up, for the profiler.
+const CLEAN_UP: &str = "clean-up";
 /// One delivery in this number trims an inbox: until then it has some rows too many.
 const DELIVERIES_PER_TRIM: u32 = 64;
 
-/// The inboxes from which notices are removed once a mutation is committed.
+/// The inboxes to clean up after a write.
 #[derive(Default)]
 pub struct InboxWork {
-    /// Purged users, who keep no notice.
+    /// Purged users, who keep no notice: deliveries may have added some during the purge.
     purged: Vec<LocalityId>,
-    /// Users with a new notice, whose inbox may exceed its limits.
-    notified: Vec<(LocalityId, InboxLimits)>,
+    /// Users with a new notice, whose inbox is trimmed.
+    trimmed: Vec<(LocalityId, InboxLimits)>,
 }
 
 impl InboxWork {
+    /// The inboxes to clean up after a mutation.
     pub fn of(write_set: &WriteSet, mutation: &Mutation) -> Self {
         let limits = InboxLimits::of(&mutation.policies);
         let mut work = Self::default();
         for write in &write_set.writes {
             match write {
                 Write::RemoveUser(user) => work.purged.push(*user),
-                Write::Notify(user, _) => work.notified.push((*user, limits)),
+                Write::Notify(user, _) => work.trim_sometimes(*user, limits),
                 _ => {}
             }
         }
         work
+    }
+
+    /// The inboxes to clean up after a delivery.
+    fn of_delivery(delivery: &Delivery) -> Self {
+        let mut work = Self::default();
+        delivery.users.iter().for_each(|user| work.trim_sometimes(*user, delivery.limits));
+        work
+    }
+
+    /// Adds an inbox that got a notice, once in many calls.
+    fn trim_sometimes(&mut self, user: LocalityId, limits: InboxLimits) {
+        if getrandom::u32().is_ok_and(|random| random % DELIVERIES_PER_TRIM == 0) {
+            self.trimmed.push((user, limits));
+        }
+    }
+
+    pub const fn is_empty(&self) -> bool {
+        self.purged.is_empty() && self.trimmed.is_empty()
     }
 }
 
@@ -102,9 +127,9 @@ impl Collections {
         Ok(Ok(Some((subject, Some(stored.prior.time)))))
     }
 
-    /// Delivers a notice to users. Returns for each whether it exists. Failed writes are repeated:
-    /// a row has the id of its notice.
-    pub async fn deliver(&self, delivery: &Delivery) -> Result<Vec<bool>, Fault> {
+    /// Delivers a notice to users. Returns for each whether it exists, and the inboxes to clean up.
+    /// Failed writes are repeated: a row has the id of its notice.
+    pub async fn deliver(&self, delivery: &Delivery) -> Result<(Vec<bool>, InboxWork), Fault> {
         let deadline = Instant::now() + self.timeout;
         let mut delivered = Vec::with_capacity(delivery.users.len());
         for users in delivery.users.chunks(INBOXES_PER_COMMAND) {
@@ -112,7 +137,7 @@ impl Collections {
             let backoff = Backoff::for_transaction(deadline);
             delivered.extend(backoff.retry(attempt, Fault::is_retryable).await?);
         }
-        Ok(delivered)
+        Ok((delivered, InboxWork::of_delivery(delivery)))
     }
 
     async fn deliver_to(
@@ -131,10 +156,7 @@ impl Collections {
         let gone = users.iter().zip(&exists).filter(|(_, exists)| !**exists);
         let gone: Vec<_> = gone.map(|(user, _)| row_id(*user, position)).collect();
         if !gone.is_empty() {
-            self.execute(WriteCommand::delete(NOTICES, &by_id(gone))?).await?;
-        }
-        for user in users {
-            self.trim_sometimes(*user, limits).await;
+            self.execute(WriteCommand::delete_each(NOTICES, gone)?).await?;
         }
         Ok(exists)
     }
@@ -149,29 +171,42 @@ impl Collections {
         found.iter().map(|document| id_of(document)).collect()
     }
 
-    /// Removes what an inbox has beyond its limit, once in many calls. The next mends a failure.
-    async fn trim_sometimes(&self, user: LocalityId, limits: InboxLimits) {
-        if getrandom::u32().is_ok_and(|random| random % DELIVERIES_PER_TRIM == 0)
-            && let Err(fault) = self.trim(user, limits).await
-        {
-            tracing::warn!(%fault, "an inbox is not trimmed");
+    /// Removes what an inbox has beyond its limit.
+    async fn trim(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
+        self.delete_rows(user, limits.count).await
+    }
+
+    /// Deletes the rows of a user without the latest ones. They are deleted by ids that were just
+    /// read: the deletion of a range may miss rows that migrate.
+    async fn delete_rows(&self, user: LocalityId, kept: u64) -> Result<(), Fault> {
+        loop {
+            let mut options = self.find_options(doc! { ID: -1 }, ROWS_PER_STEP);
+            options.skip = Some(kept);
+            options.comment = Some(CLEAN_UP.into());
+            let ids = self.row_ids(rows_of(user, None), options).await?;
+            let is_last = ids.len() < ROWS_PER_STEP;
+            if !ids.is_empty() {
+                self.execute(WriteCommand::delete_each(NOTICES, ids)?).await?;
+            }
+            if is_last {
+                return Ok(());
+            }
         }
     }
 
-    async fn trim(&self, user: LocalityId, limits: InboxLimits) -> Result<(), Fault> {
-        let mut options = self.find_options(doc! { ID: -1 }, 1);
-        (options.skip, options.projection) = (Some(limits.count), Some(doc! { ID: 1 }));
-        let rows = rows_of(user, None);
-        let found = self.find_documents(&self.collection(NOTICES), rows, options).await?;
-        let Some(first) = found.first() else { return Ok(()) };
-        let (_, latest) = read_id(first)?;
-        let older = rows_of(user, Some(latest + 1));
-        self.execute(WriteCommand::delete(NOTICES, &older)?).await.map(drop)
+    /// The ids of rows.
+    async fn row_ids(
+        &self,
+        filter: Document,
+        mut options: FindOptions,
+    ) -> Result<Vec<Bson>, Fault> {
+        options.projection = Some(doc! { ID: 1 });
+        let found = self.find_documents(&self.collection(NOTICES), filter, options).await?;
+        found.iter().map(|row| bson_id(row)).collect()
     }
 
     /// Removes the notices that deliveries added to the inboxes of purged users during the purge,
-    /// and trims some of the inboxes that got notices of rules. `store verify` finds what a long
-    /// failure leaves.
+    /// and trims others. `store verify` finds what a long failure leaves.
     pub async fn clean_up_inboxes(&self, work: InboxWork) {
         if !self.version_guard.versions().is_ok_and(Versions::writes_rows) {
             return;
@@ -186,14 +221,17 @@ impl Collections {
 
     async fn clean_up(&self, work: InboxWork, deadline: Instant) {
         for user in work.purged {
-            let delete = || self.delete_inbox(user);
+            let delete = || self.delete_rows(user, 0);
             let backoff = Backoff::for_transaction(deadline);
             if let Err(fault) = backoff.retry(delete, Fault::is_retryable).await {
                 tracing::warn!(%fault, "the inbox of a purged user may have notices");
             }
         }
-        for (user, limits) in work.notified {
-            self.trim_sometimes(user, limits).await;
+        for (user, limits) in work.trimmed {
+            // The next one mends a failure.
+            if let Err(fault) = self.trim(user, limits).await {
+                tracing::warn!(%fault, "an inbox is not trimmed");
+            }
         }
     }
 
@@ -202,14 +240,9 @@ impl Collections {
         let present = self.present(users).await?;
         let gone: HashSet<_> = users.iter().filter(|user| !present.contains(user)).collect();
         for user in gone {
-            self.delete_inbox(*user).await?;
+            self.delete_rows(*user, 0).await?;
         }
         Ok(())
-    }
-
-    /// Removes the inbox of a user.
-    async fn delete_inbox(&self, user: LocalityId) -> Result<(), Fault> {
-        self.execute(WriteCommand::delete(NOTICES, &rows_of(user, None))?).await.map(drop)
     }
 
     /// See [`Inboxes::holders`](polynym_directory::stores::Inboxes::holders).
@@ -297,10 +330,42 @@ impl Collections {
     }
 
     /// See [`Inboxes::change_inbox`](polynym_directory::stores::Inboxes::change_inbox).
-    pub async fn change_inbox(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
-        let update = || self.update_unordered(NOTICES, vec![update_of(user, change)]);
+    pub async fn change_inbox(
+        &self,
+        user: LocalityId,
+        change: &InboxChange,
+    ) -> Result<((), InboxWork), Fault> {
+        let change_rows = || self.change_rows(user, change);
         let backoff = Backoff::for_transaction(Instant::now() + self.timeout);
-        backoff.retry(update, Fault::is_retryable).await.map(drop)
+        backoff.retry(change_rows, Fault::is_retryable).await?;
+        Ok(((), InboxWork::default()))
+    }
+
+    /// Changes rows by their ids: the update of a range may miss rows that migrate.
+    async fn change_rows(&self, user: LocalityId, change: &InboxChange) -> Result<(), Fault> {
+        if let Some(rows) = named_rows(user, change) {
+            return self.update_rows(rows, change).await;
+        }
+        let (mut rows, conditions) = (rows_of(user, None), search_of(change));
+        loop {
+            rows.extend(conditions.clone());
+            let options = self.find_options(doc! { ID: -1 }, ROWS_PER_STEP);
+            let ids = self.row_ids(rows, options).await?;
+            let next = ids.last().filter(|_| ids.len() == ROWS_PER_STEP).cloned();
+            self.update_rows(ids, change).await?;
+            let Some(last) = next else { return Ok(()) };
+            rows = rows_before(user, last);
+        }
+    }
+
+    async fn update_rows(&self, ids: Vec<Bson>, change: &InboxChange) -> Result<(), Fault> {
+        let (conditions, update) = update_of(change);
+        let statement = |id| {
+            let mut row = doc! { ID: id };
+            row.extend(conditions.clone());
+            doc! { "q": row, "u": update.clone() }
+        };
+        self.update_many(NOTICES, ids.into_iter().map(statement).collect()).await.map(drop)
     }
 }
 

@@ -1,14 +1,17 @@
 //! The move of inboxes of an older schema to rows. There they were buckets: documents of the
 //! collection `inbox` with up to 50 notices, whose ids were the user's id and a number.
 
+use std::time::Duration;
+
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 
 use crate::client::error::{Fault, has_code};
+use crate::command::run::run;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
 use crate::inbox::row::{row_of_bucket, split_id};
 use crate::schema::bson::{bson_id, by_id, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID, NOTICES};
@@ -37,13 +40,13 @@ pub struct MovedBuckets {
 
 impl Collections {
     /// Has MongoDB refuse all writes of buckets: a server of an older program may be late. Waits
-    /// for transactions for this number of milliseconds.
-    pub async fn close_buckets(&self, wait: i64) -> Result<(), DriverError> {
+    /// for transactions for this time.
+    pub async fn close_buckets(&self, wait: Duration) -> Result<(), DriverError> {
         let nothing = doc! { "_id": { "$exists": false } };
         let close = doc! {
-            "collMod": INBOX, "validator": nothing, "validationLevel": "strict", "maxTimeMS": wait,
+            "collMod": INBOX, "validator": nothing, "validationLevel": "strict",
         };
-        match self.database.run_command(close).await {
+        match run(&self.database, close, wait).await {
             Err(error) if !has_code(&error.kind, NO_SUCH_COLLECTION) => Err(error),
             _ => Ok(()),
         }

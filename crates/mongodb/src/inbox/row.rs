@@ -32,11 +32,15 @@ pub fn row_id(user: LocalityId, position: u128) -> Bson {
 
 /// The filter for the rows of a user before a position, or for all.
 pub fn rows_of(user: LocalityId, before: Option<u128>) -> Document {
-    let ids = match before {
-        Some(position) => doc! { "$gte": row_id(user, 0), "$lt": row_id(user, position) },
-        None => doc! { "$gte": row_id(user, 0), "$lte": row_id(user, u128::MAX) },
-    };
-    doc! { ID: ids }
+    match before {
+        Some(position) => rows_before(user, row_id(user, position)),
+        None => doc! { ID: { "$gte": row_id(user, 0), "$lte": row_id(user, u128::MAX) } },
+    }
+}
+
+/// The filter for the rows of a user before a row.
+pub fn rows_before(user: LocalityId, row: Bson) -> Document {
+    doc! { ID: { "$gte": row_id(user, 0), "$lt": row } }
 }
 
 /// The position of a notice in all inboxes: the 48 bits of the time in its id, and the other 80
@@ -91,27 +95,48 @@ pub fn without_content() -> Document {
     doc! { CONTENT: false }
 }
 
-/// The statement that changes an inbox.
-pub fn update_of(user: LocalityId, change: &InboxChange) -> Document {
-    let mut rows = rows_of(user, None);
-    rows.insert(SENT, doc! { "$exists": true });
-    let ids = |ids: &[LocalityId]| -> Vec<_> { ids.iter().map(|id| id_value(*id)).collect() };
+/// The conditions for the rows that a change concerns, and their update.
+pub fn update_of(change: &InboxChange) -> (Document, Document) {
     let unread = doc! { "$exists": false };
-    let update = match change {
-        InboxChange::Read(notices) => {
-            rows.extend(doc! { NOTICE: { "$in": ids(notices) }, READ: unread });
-            doc! { "$set": { READ: true } }
+    match change {
+        InboxChange::Read(_) => {
+            (doc! { SENT: { "$exists": true }, READ: unread }, doc! { "$set": { READ: true } })
         }
         InboxChange::ReadUpTo(time) => {
-            rows.extend(doc! { SENT: { "$lte": date(*time) }, READ: unread });
-            doc! { "$set": { READ: true } }
+            (doc! { SENT: { "$lte": date(*time) }, READ: unread }, doc! { "$set": { READ: true } })
         }
-        InboxChange::Delete(notice) => {
-            rows.insert(NOTICE, id_value(*notice));
-            doc! { "$unset": { SENT: true, ENDS: true, CONTENT: true, READ: true } }
-        }
+        InboxChange::Delete(_) => (
+            doc! { SENT: { "$exists": true } },
+            doc! { "$unset": { SENT: true, ENDS: true, CONTENT: true, READ: true } },
+        ),
+    }
+}
+
+/// The notices that a change names; none if it names a time.
+fn named_notices(change: &InboxChange) -> Option<&[LocalityId]> {
+    match change {
+        InboxChange::Read(notices) => Some(notices),
+        InboxChange::Delete(notice) => Some(std::slice::from_ref(notice)),
+        InboxChange::ReadUpTo(_) => None,
+    }
+}
+
+/// The ids of the rows that a change names, if the ids of its notices have times.
+pub fn named_rows(user: LocalityId, change: &InboxChange) -> Option<Vec<Bson>> {
+    let row = |notice: &LocalityId| {
+        notice.timestamp_millis().map(|_| row_id(user, position(*notice, Timestamp::default())))
     };
-    doc! { "q": rows, "u": update, "multi": true }
+    named_notices(change)?.iter().map(row).collect()
+}
+
+/// The filter by which the rows that a change concerns are found among others.
+pub fn search_of(change: &InboxChange) -> Document {
+    let (mut filter, _) = update_of(change);
+    if let Some(notices) = named_notices(change) {
+        let ids: Vec<_> = notices.iter().map(|id| id_value(*id)).collect();
+        filter.insert(NOTICE, doc! { "$in": ids });
+    }
+    filter
 }
 
 /// The owner of a row, and the position of its notice.

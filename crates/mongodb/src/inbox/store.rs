@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
+use tokio::sync::OwnedSemaphorePermit;
 
+use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::database::operations::Mongo;
+use crate::database::operations::{Mongo, holding};
+use crate::inbox::inboxes::InboxWork;
 use crate::inbox::row::position;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
@@ -83,6 +86,39 @@ impl Inboxes for Mongo {
 }
 
 impl Mongo {
+    /// Runs a write of several parts on a task, and the clean-up after it. Once it has begun, a
+    /// failure may leave some of the parts written.
+    pub(crate) async fn write_parts<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<(T, InboxWork), Fault>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let permit = self.shares.writes.take(1, self.deadline()).await?;
+        let task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
+        self.ended(task).await.map_err(|fault| match fault.into() {
+            Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
+            other => other,
+        })
+    }
+
+    /// The output of a write. The clean-up after it is an operation of its own, for which the
+    /// caller does not wait, and which keeps the permit: it needs a connection, too.
+    pub(crate) async fn then_clean_up<T, E>(
+        self,
+        permit: OwnedSemaphorePermit,
+        work: impl Future<Output = Result<(T, InboxWork), E>>,
+    ) -> Result<T, E> {
+        let (done, inboxes) = work.await?;
+        if !inboxes.is_empty() {
+            let own = self.collections.clone();
+            let clean_up = async move { own.clean_up_inboxes(inboxes).await };
+            match self.counted(holding(permit, clean_up)) {
+                Ok(clean_up) => drop(tokio::spawn(clean_up)),
+                Err(fault) => tracing::warn!(%fault, "inboxes were not cleaned up"),
+            }
+        }
+        Ok(done)
+    }
+
     /// Fails if the store has an older schema, with other inboxes or none.
     fn check_inboxes(&self) -> Result<(), Error> {
         let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();

@@ -8,7 +8,6 @@ use mongodb::bson::{Bson, RawDocumentBuf};
 
 use crate::client::error::Fault;
 use crate::database::transaction::Transaction;
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, id_of, id_value, raw};
 use crate::schema::fields::{JOURNAL, REQUESTS, USERS};
 use crate::schema::preserved::with_epoch;
@@ -75,7 +74,7 @@ impl Transaction<'_> {
                 raw(&document_of(request, write_set, mutation))
             };
         let documents = requests.iter().map(document).collect::<Result<Vec<_>, _>>()?;
-        self.insert_all(REQUESTS, documents).await
+        self.insert_many(REQUESTS, documents).await
     }
 
     /// Inserts the new users of mutations of one tenant, of which `mutation` is the first, with
@@ -101,19 +100,8 @@ impl Transaction<'_> {
         };
         let documents = users.iter().map(document).collect::<Result<Vec<_>, _>>()?;
         self.is_in_epoch |= !documents.is_empty();
-        self.insert_all(USERS, documents).await?;
+        self.insert_many(USERS, documents).await?;
         self.update_many(JOURNAL, buckets).await
-    }
-
-    async fn insert_all(
-        &mut self,
-        into: &str,
-        documents: Vec<RawDocumentBuf>,
-    ) -> Result<(), Fault> {
-        if !documents.is_empty() {
-            self.execute(WriteCommand::insert(into, documents)).await?;
-        }
-        Ok(())
     }
 
     /// The documents with these ids.

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use mongodb::bson::{Bson, doc};
 
 use crate::client::error::Fault;
+use crate::command::write::{WriteCommand, parts};
 use crate::database::freshness::Key;
 use crate::database::transaction::{Transaction, expect_matched};
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, key_value, raw};
 use crate::schema::claim::{claim_change, claim_document, read_claim};
 use crate::schema::fields::{EPOCH, ID, IDENTITIES};
@@ -72,16 +72,16 @@ impl Transaction<'_> {
         self.confirm_by_claim(first(&present)).await?;
         self.delete_claims(deleted).await?;
         self.update_many(IDENTITIES, updated).await?;
-        if inserted.is_empty() {
-            return Ok(());
+        let mut keys = new.iter().map(|(key, _)| *key);
+        for claims in parts(inserted) {
+            let keys: Vec<_> = keys.by_ref().take(claims.len()).collect();
+            let reply = self.send(WriteCommand::insert(IDENTITIES, claims)).await?;
+            if self.collections.is_routed {
+                let answered = keys.iter().take(reply.attempted(keys.len()));
+                self.inserted.extend(answered.map(|key| Key::Claim((*key).clone())));
+            }
+            reply.into_count()?;
         }
-
-        let reply = self.send(WriteCommand::insert(IDENTITIES, inserted)).await?;
-        if self.collections.is_routed {
-            let answered = new.iter().take(reply.attempted(new.len()));
-            self.inserted.extend(answered.map(|(key, _)| Key::Claim((*key).clone())));
-        }
-        reply.into_count()?;
         self.confirm_by_claim(first(&new)).await
     }
 

@@ -73,8 +73,13 @@ impl Decided {
 
 impl Collections {
     /// Executes a mutation, unless the gate closes before its commit. Must run to its end: the
-    /// server keeps an abandoned transaction open until its lifetime ends.
-    pub async fn mutate(&self, mutation: &Mutation, gate: &CommitGate) -> Result<Outcome, Error> {
+    /// server keeps an abandoned transaction open until its lifetime ends. Returns the inboxes to
+    /// clean up, too.
+    pub async fn mutate(
+        &self,
+        mutation: &Mutation,
+        gate: &CommitGate,
+    ) -> Result<(Outcome, InboxWork), Error> {
         let mut backoff = Backoff::for_transaction(gate.deadline());
         let mut freshness = Freshness::default();
         // A new claim nearly always succeeds: inserting it without reading it first saves a read.
@@ -123,7 +128,7 @@ impl Collections {
         is_optimistic: bool,
         gate: &CommitGate,
         freshness: &mut Freshness,
-    ) -> Result<Outcome, AttemptError> {
+    ) -> Result<(Outcome, InboxWork), AttemptError> {
         let mut transaction =
             Transaction::begin(self, freshness, gate.deadline()).await?.with_versions(versions);
         let decision = decide(&mut transaction, mutation, is_optimistic).await;
@@ -148,7 +153,7 @@ impl Collections {
                     written.add_earlier(mutation, &outcome);
                     self.wait_until_visible(&commit.times, &written).await?;
                 }
-                Ok(outcome)
+                Ok((outcome, InboxWork::default()))
             }
             Err(AttemptError::Rejected(error)) => {
                 commit_reads(transaction, gate.deadline()).await?;
@@ -170,7 +175,7 @@ impl Collections {
         mutation: &Mutation,
         write_set: Box<WriteSet>,
         gate: &CommitGate,
-    ) -> Result<Outcome, AttemptError> {
+    ) -> Result<(Outcome, InboxWork), AttemptError> {
         let (subject, inboxes) = (write_set.subject, InboxWork::of(&write_set, mutation));
         let pending = self.pending_write(write_set.writes.iter());
         let written = self.written(write_set.writes.iter(), mutation);
@@ -178,17 +183,11 @@ impl Collections {
         let fault = match commit(transaction, gate.deadline()).await {
             Ok(commit) if commit.was_resent => {
                 match self.wait_until_visible(&commit.times, &written).await {
-                    Ok(()) => {
-                        self.clean_up_inboxes(inboxes).await;
-                        return Ok(write_set.into_outcome());
-                    }
+                    Ok(()) => return Ok((write_set.into_outcome(), inboxes)),
                     Err(fault) => fault,
                 }
             }
-            Ok(_) => {
-                self.clean_up_inboxes(inboxes).await;
-                return Ok(write_set.into_outcome());
-            }
+            Ok(_) => return Ok((write_set.into_outcome(), inboxes)),
             Err(fault) if fault.is_unknown_commit() => fault,
             Err(fault) => {
                 gate.reopen();

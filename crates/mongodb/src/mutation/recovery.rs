@@ -33,7 +33,7 @@ pub struct Unconfirmed {
     pub fault: Fault,
     /// What the mutation writes.
     pub written: Written,
-    /// The inboxes from which notices are removed if it has happened.
+    /// The inboxes to clean up if it has happened.
     pub inboxes: InboxWork,
     /// Removes the written users and keys from the cache when it is dropped: after the recovery.
     pub pending: Option<PendingWrite>,
@@ -48,7 +48,7 @@ fn repeated_step(mutation: &Mutation, outcome: Outcome) -> Outcome {
 
 impl Collections {
     /// The outcome of a mutation whose commit was not confirmed, with the user as it is now, if the
-    /// store shows that the mutation has happened.
+    /// store shows that the mutation has happened; and the inboxes to clean up.
     ///
     /// # Errors
     /// [`Error::OutcomeUnknown`] if it does not: the commit may still be in flight.
@@ -56,18 +56,16 @@ impl Collections {
         &self,
         mutation: &Mutation,
         unconfirmed: Unconfirmed,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Outcome, InboxWork), Error> {
         if unconfirmed.outcome.report.is_partial() {
-            return Ok(repeated_step(mutation, unconfirmed.outcome));
+            return Ok((repeated_step(mutation, unconfirmed.outcome), InboxWork::default()));
         }
         let found = self.find_outcome(mutation, &unconfirmed).await;
         let Unconfirmed { fault, pending, inboxes, .. } = unconfirmed;
         // The commit may have been in flight until now.
         drop(pending);
-        if matches!(found, Ok(Some(_))) {
-            self.clean_up_inboxes(inboxes).await;
-        }
-        found.ok().flatten().ok_or_else(|| Error::OutcomeUnknown(fault.into()))
+        let found = found.ok().flatten().map(|outcome| (outcome, inboxes));
+        found.ok_or_else(|| Error::OutcomeUnknown(fault.into()))
     }
 
     /// The outcome if the mutation has happened, once all shards show it.

@@ -7,9 +7,9 @@ use locality_uuid::LocalityId;
 use mongodb::bson::{Document, doc};
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::freshness::Key;
 use crate::database::transaction::{Transaction, expect_matched};
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{id_value, raw};
 use crate::schema::fields::{
     CONFIRMED, EPOCH, ID, META, REQUESTS, REVISION, SCHEMA, TENANT, USERS,

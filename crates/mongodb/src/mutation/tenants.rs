@@ -3,8 +3,8 @@
 use mongodb::bson::doc;
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::transaction::{Transaction, expect_matched};
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{by_id, raw};
 use crate::schema::fields::{EPOCH, ID, NAMES, REVISION, TENANTS};
 use crate::schema::preserved::with_epoch;

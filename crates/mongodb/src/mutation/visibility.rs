@@ -9,10 +9,10 @@ use mongodb::Collection;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
 use crate::client::error::Fault;
+use crate::command::write::MAX_STATEMENT_DOCUMENTS;
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
 use crate::database::times::Times;
-use crate::database::transaction::MAX_STATEMENT_DOCUMENTS;
 use crate::schema::bson::{by_id, id_value, key_value};
 use crate::schema::fields::{REVISION, USER};
 use polynym_directory::model::tenant::Tenant;

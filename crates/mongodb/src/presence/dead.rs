@@ -9,6 +9,7 @@ use mongodb::bson::{Bson, DateTime, Document, doc};
 use tokio::time::Instant;
 
 use crate::client::error::Fault;
+use crate::command::run::run;
 use crate::presence::servers::{BEAT_INTERVAL, Presence, ServerDocument};
 
 /// The age of a document, by the database's clock, at which its server counts as dead.
@@ -100,7 +101,7 @@ pub async fn end(
 /// # Errors
 /// [`Fault`].
 pub async fn kill(database: &Database, ids: Vec<Document>) -> Result<(), Fault> {
-    let kill = doc! { "killSessions": ids, "maxTimeMS": KILL_TIMEOUT.as_millis() as i64 };
-    database.client().database("admin").run_command(kill).await?;
+    let admin = database.client().database("admin");
+    run(&admin, doc! { "killSessions": ids }, KILL_TIMEOUT).await?;
     Ok(())
 }

@@ -3,24 +3,25 @@
 
 use std::time::{Duration, Instant};
 
+use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, Uuid, doc};
 use mongodb::error::Error as DriverError;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
-use mongodb::{Collection, Database};
 
-use crate::client::concern::majority;
 use crate::client::documents::collect;
 use crate::client::error::Fault;
-use crate::schema::bson::number;
+use crate::command::run::listing;
+use crate::command::write::WriteCommand;
+use crate::schema::bson::{number, raw};
 use crate::schema::fields::{AHEAD, EXPIRES, ID, ROUTED, SERVERS, SESSIONS, TIME};
 use polynym_directory::timestamp::Timestamp;
 
 /// The time from one beat to the next.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);
 
-/// The time limit of a read of all servers.
-const READ_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit of a read or write.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The id of a session.
 pub type SessionId = [u8; 16];
@@ -29,7 +30,7 @@ pub type SessionId = [u8; 16];
 #[derive(Clone)]
 pub struct Presence {
     id: Bson,
-    servers: Collection<RawDocumentBuf>,
+    database: Database,
     /// Whether this server is connected through routers.
     is_routed: bool,
 }
@@ -78,11 +79,11 @@ impl Presence {
     /// # Errors
     /// The server's.
     pub async fn of(database: &Database, is_routed: bool) -> Result<Option<Self>, DriverError> {
-        if database.list_collection_names().filter(doc! { "name": SERVERS }).await?.is_empty() {
+        if listing(database, SERVERS, TIMEOUT).await?.is_none() {
             return Ok(None);
         }
-        let (id, servers) = (uuid(Uuid::new().bytes()), database.collection(SERVERS));
-        Ok(Some(Self { id, servers, is_routed }))
+        let (id, database) = (uuid(Uuid::new().bytes()), database.clone());
+        Ok(Some(Self { id, database, is_routed }))
     }
 
     /// Writes the database's time to this server's document, and adds or removes sessions. Returns
@@ -95,34 +96,29 @@ impl Presence {
         } else if !removed.is_empty() {
             change.insert("$pullAll", doc! { SESSIONS: uuids(removed) });
         }
-        let renewed = self.servers.update_one(self.own(), change).write_concern(majority()).await?;
-        Ok(renewed.matched_count > 0)
+        let renew = WriteCommand::update(SERVERS, &self.own(), &change)?;
+        Ok(renew.run(&self.database, TIMEOUT).await? > 0)
     }
 
     /// Creates this server's document, with all its sessions.
     pub async fn create(&self, sessions: &[SessionId]) -> Result<(), Fault> {
         let fields = doc! { SESSIONS: uuids(sessions), ROUTED: self.is_routed };
         let document = doc! { "$currentDate": { TIME: true }, "$set": fields };
-        self.servers
-            .update_one(self.own(), document)
-            .upsert(true)
-            .write_concern(majority())
-            .await?;
-        Ok(())
+        let create = WriteCommand::upsert(SERVERS, &self.own(), raw(&document)?)?;
+        create.run(&self.database, TIMEOUT).await.map(drop)
     }
 
     /// The documents of all servers.
     pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
-        Ok(Self::all_in(&self.servers).await?)
+        Ok(Self::all_in(&self.database).await?)
     }
 
-    /// The documents of all servers in the collection that has them.
-    pub async fn all_in(
-        servers: &Collection<RawDocumentBuf>,
-    ) -> Result<Vec<ServerDocument>, DriverError> {
+    /// The documents of all servers of the store in a database.
+    pub async fn all_in(database: &Database) -> Result<Vec<ServerDocument>, DriverError> {
         let primary = SelectionCriteria::ReadPreference(ReadPreference::Primary);
+        let servers = database.collection::<RawDocumentBuf>(SERVERS);
         let find = servers.find(doc! {}).read_concern(ReadConcern::majority());
-        let find = find.selection_criteria(primary).max_time(READ_TIMEOUT);
+        let find = find.selection_criteria(primary).max_time(TIMEOUT);
         let found = collect(find.await?).await?;
         Ok(found.iter().filter_map(ServerDocument::read).collect())
     }
@@ -146,21 +142,21 @@ impl Presence {
     /// and whether it takes turns.
     pub async fn write_state(&self, ahead: i64, expires: bool) -> Result<(), Fault> {
         let state = doc! { "$set": { AHEAD: ahead, EXPIRES: expires } };
-        self.servers.update_one(self.own(), state).await?;
-        Ok(())
+        let write = WriteCommand::update(SERVERS, &self.own(), &state)?;
+        write.run(&self.database, TIMEOUT).await.map(drop)
     }
 
     /// Deletes the document of this server, which has stopped.
     pub async fn delete_own(&self) -> Result<(), Fault> {
-        self.servers.delete_one(self.own()).write_concern(majority()).await?;
-        Ok(())
+        let delete = WriteCommand::delete_one(SERVERS, &self.own())?;
+        delete.run(&self.database, TIMEOUT).await.map(drop)
     }
 
     /// Deletes the document of another server, unless it was renewed.
     pub async fn remove(&self, server: &ServerDocument) -> Result<(), Fault> {
         let unchanged = doc! { ID: server.id.clone(), TIME: server.time };
-        self.servers.delete_one(unchanged).write_concern(majority()).await?;
-        Ok(())
+        let delete = WriteCommand::delete_one(SERVERS, &unchanged)?;
+        delete.run(&self.database, TIMEOUT).await.map(drop)
     }
 
     fn own(&self) -> Document {

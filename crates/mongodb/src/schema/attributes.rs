@@ -13,7 +13,7 @@ use crate::schema::bson::{read_fields, required};
 use polynym_directory::model::attribute::Value;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
-use polynym_directory::search::ScalarRef;
+use polynym_directory::search::{Scalar, ScalarRef, scalars};
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::{IndexedAttributes, derived_elements, field_elements};
@@ -165,6 +165,12 @@ fn read_value(value: RawBsonRef<'_>) -> Option<Value> {
         RawBsonRef::DateTime(time) => Value::Time(Timestamp::from_millis(time.timestamp_millis())),
         _ => return None,
     })
+}
+
+/// The scalar in a value of an element.
+pub fn read_scalar(value: RawBsonRef<'_>) -> Option<Scalar> {
+    let value = read_value(value)?;
+    scalars(&value).next().map(Scalar::from)
 }
 
 /// The filter for users with an element of this token that meets `condition`.

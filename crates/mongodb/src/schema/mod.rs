@@ -9,6 +9,5 @@ pub mod preserved;
 pub mod request;
 pub mod tail;
 pub mod tenant;
-pub mod token_key;
 pub mod user;
 pub mod versions;

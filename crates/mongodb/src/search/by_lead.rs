@@ -52,8 +52,8 @@ impl Collections {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
-                let search = RangeSearch { collections: self, tenant, path, token, limit, view };
-                search.run(range, after).await
+                let search = RangeSearch { collections: self, tenant, path, token, range, view };
+                search.run(after.cloned(), limit).await
             }
             AccessPath::Identity(identifiers) => {
                 let mut ids = self.owners_by_id(tenant, identifiers).await?;
@@ -200,7 +200,7 @@ impl Collections {
     }
 
     /// The users of a tenant with these ids, in their order.
-    async fn users_with(
+    pub async fn users_with(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],

@@ -11,8 +11,8 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::options::{FindOptions, ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
-use crate::database::writes::WriteCommand;
 use crate::schema::bson::{key_of, raw};
 use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, NAMES};

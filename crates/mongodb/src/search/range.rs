@@ -1,20 +1,32 @@
 //! Searches by a range of values, in their order. MongoDB would sort all matching users before it
-//! returns the first, so a page is read in parts that are sorted here.
+//! returns the first. A find without an order returns the first entries of the index, but those of
+//! some shard: values of other shards may be less. So a part of the range is narrowed until one
+//! bounded find returns all of its entries, wherever they are. Finds of entries return a value for
+//! each user; then the users of the page are read by their ids.
 
+use std::collections::HashMap;
 use std::ops::Bound;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Document, doc};
-use mongodb::options::FindOptions;
+use mongodb::bson::{Bson, Document, RawDocument, doc};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::schema::attributes::{VALUE, has_element, scalar_value};
-use crate::search::filters::{CLASSES, by_attributes, condition, of_tenant};
+use crate::schema::attributes::{
+    ATTRIBUTES, KEY, VALUE, has_element, key, read_scalar, scalar_value,
+};
+use crate::schema::bson::{id_of, read_fields};
+use crate::schema::fields::ID;
+use crate::search::filters::{CLASSES, after_id, by_attributes, condition, of_tenant};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::search::{AccessPath, Class, Position, Range, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_store_common::attribute_names::AttributeId;
+
+/// The entries that a find may return for each wanted one.
+const READ_RATIO: usize = 4;
+/// In a reply: the least value of a user.
+const LEAST: &str = "l";
 
 /// A search by a range of values, in their order.
 pub struct RangeSearch<'s> {
@@ -22,123 +34,205 @@ pub struct RangeSearch<'s> {
     pub tenant: &'s Tenant,
     pub path: &'s AccessPath,
     pub token: AttributeId,
-    /// The number of users to find.
-    pub limit: usize,
+    pub range: &'s Range,
     pub view: View,
 }
 
+/// The first part of a range, with all of its entries in order.
+struct Part {
+    entries: Vec<Position>,
+    /// Its upper bound, if it is not that of the range.
+    end: Option<Bound<Scalar>>,
+}
+
 impl RangeSearch<'_> {
-    /// The users in a part of the path's range, after `after`.
+    /// The first users after `after`, at most `limit`.
     pub async fn run(
         &self,
-        range: &Range,
-        after: Option<&Position>,
+        mut after: Option<Position>,
+        limit: usize,
     ) -> Result<Vec<SearchedUser>, Fault> {
         let mut users = Vec::new();
-        let mut start = after.and_then(|after| Some((after.value.clone()?, after.id)));
-        for class in CLASSES {
-            if start.as_ref().is_some_and(|(value, _)| value.class() > class) {
-                continue;
-            }
-            self.read_class(range, class, start.take(), &mut users).await?;
-            if users.len() >= self.limit {
+        while users.len() < limit {
+            let wanted = limit - users.len();
+            let entries = self.entries(after.as_ref(), wanted).await?;
+            let is_last = entries.len() < wanted;
+            after = entries.last().cloned();
+            users.extend(self.users_at(&entries).await?);
+            if is_last {
                 break;
             }
         }
         Ok(users)
     }
 
-    /// Adds the users whose least value is of one class.
-    async fn read_class(
-        &self,
-        range: &Range,
-        class: Class,
-        after: Option<(Scalar, LocalityId)>,
-        users: &mut Vec<SearchedUser>,
-    ) -> Result<(), Fault> {
-        let mut rest = range.clone();
-        if let Some((value, id)) = after.filter(|(value, _)| value.class() == class) {
-            self.read_value(&value, Some(id), users).await?;
-            rest.lower = Bound::Excluded(value);
-        }
-        while users.len() < self.limit {
-            let Some(bounds) = condition(&rest, class) else { return Ok(()) };
-            let sample = self.find(bounds, Some(self.limit - users.len())).await?;
-            let is_all = sample.len() < self.limit - users.len();
-            let least = |found: &SearchedUser| least(found, self.path, &rest);
-            let Some(greatest) = sample.iter().filter_map(least).max().filter(|_| !is_all) else {
-                self.add(sample, &rest, users);
-                return Ok(());
-            };
-            // All users before the greatest value of the sample, and then those with it.
-            let before = rest
-                .intersection(&Range { upper: Bound::Excluded(greatest.clone()), ..Range::ALL });
-            if let Some(bounds) = condition(&before, class) {
-                self.add(self.find(bounds, None).await?, &before, users);
-            }
-            self.read_value(&greatest, None, users).await?;
-            rest.lower = Bound::Excluded(greatest);
-        }
-        Ok(())
+    /// The users at these positions, without those that have changed since: they have others.
+    async fn users_at(&self, entries: &[Position]) -> Result<Vec<SearchedUser>, Fault> {
+        let ids: Vec<_> = entries.iter().map(|entry| entry.id).collect();
+        let found = self.collections.users_with(self.tenant, &ids, self.view).await?;
+        let mut users: HashMap<_, _> =
+            found.into_iter().map(|found| (found.user.id, found)).collect();
+        let user = |entry: &Position| {
+            let user = users.remove(&entry.id)?;
+            (self.path.position(&user.user).as_ref() == Some(entry)).then_some(user)
+        };
+        Ok(entries.iter().filter_map(user).collect())
     }
 
-    /// Adds the users after `after` whose least value is `value`, in the order of their ids.
-    async fn read_value(
+    /// The first positions after `after`, at most `wanted`.
+    async fn entries(
         &self,
-        value: &Scalar,
-        mut after: Option<LocalityId>,
-        users: &mut Vec<SearchedUser>,
-    ) -> Result<(), Fault> {
-        while users.len() < self.limit {
-            let limit = self.limit - users.len();
-            let filter = has_element(self.token, doc! { VALUE: scalar_value(value.into()) });
-            let (tenant, view) = (self.tenant, self.view);
-            let found = self.collections.users_by_id(tenant, filter, after, limit, view).await?;
-            let is_all = found.len() < limit;
-            after = found.last().map(|found| found.user.id);
-            let is_least = |found: &SearchedUser| {
-                self.path.position(&found.user).and_then(|position| position.value).as_ref()
-                    == Some(value)
-            };
-            users.extend(found.into_iter().filter(is_least));
-            if is_all {
+        after: Option<&Position>,
+        wanted: usize,
+    ) -> Result<Vec<Position>, Fault> {
+        let mut entries = Vec::new();
+        let start = after.and_then(|after| Some((after.value.as_ref()?, after.id)));
+        for class in CLASSES {
+            let start = start.filter(|(value, _)| value.class() >= class);
+            if start.is_some_and(|(value, _)| value.class() > class) {
+                continue;
+            }
+            self.add_class(class, start, wanted, &mut entries).await?;
+            if entries.len() >= wanted {
                 break;
             }
         }
+        entries.truncate(wanted);
+        Ok(entries)
+    }
+
+    /// Adds positions of one class, until there are `wanted`.
+    async fn add_class(
+        &self,
+        class: Class,
+        start: Option<(&Scalar, LocalityId)>,
+        wanted: usize,
+        entries: &mut Vec<Position>,
+    ) -> Result<(), Fault> {
+        let mut rest = self.range.clone();
+        if let Some((value, id)) = start {
+            entries.extend(self.entries_of(value, Some(id), wanted).await?);
+            rest.lower = Bound::Excluded(value.clone());
+        }
+        while entries.len() < wanted {
+            let part = self.first_part(&rest, class, wanted - entries.len()).await?;
+            entries.extend(part.entries);
+            match part.end {
+                Some(Bound::Included(value)) => rest.lower = Bound::Excluded(value),
+                Some(Bound::Excluded(value)) => {
+                    let wanted = wanted.saturating_sub(entries.len());
+                    entries.extend(self.entries_of(&value, None, wanted).await?);
+                    rest.lower = Bound::Excluded(value);
+                }
+                _ => return Ok(()),
+            }
+        }
         Ok(())
     }
 
-    /// Users with a value in these bounds, in no order.
+    /// The first part of a range whose entries fit in one find. Each attempt excludes most of the
+    /// entries that the one before has returned, so that few attempts suffice on any distribution.
+    async fn first_part(&self, rest: &Range, class: Class, wanted: usize) -> Result<Part, Fault> {
+        let (mut part, mut end) = (rest.clone(), None);
+        loop {
+            let Some((mut entries, is_all)) = self.find(&part, class, wanted).await? else {
+                return Ok(Part { entries: Vec::new(), end });
+            };
+            entries.sort_unstable();
+            if is_all {
+                return Ok(Part { entries, end });
+            }
+            let value = entries.get(wanted - 1).and_then(|entry| entry.value.clone());
+            let value = value.ok_or_else(|| Fault::damaged("users have no values of their own"))?;
+            // Too many users have this value: they are read by their ids.
+            let is_repeated = matches!(&end, Some(Bound::Included(last)) if *last == value);
+            let bound = if is_repeated { Bound::Excluded } else { Bound::Included };
+            part.upper = bound(value);
+            end = Some(part.upper.clone());
+        }
+    }
+
+    /// Entries of a part of the range, in no order, and whether these are all; `None` if the part
+    /// has no value of the class.
     async fn find(
         &self,
-        bounds: Document,
-        limit: Option<usize>,
-    ) -> Result<Vec<SearchedUser>, Fault> {
-        let filter = of_tenant(self.tenant, has_element(self.token, bounds));
-        let mut options =
-            FindOptions::builder().hint(by_attributes()).max_time(self.collections.timeout).build();
-        options.limit = limit.map(|limit| limit as i64);
-        self.collections.found_users(filter, options, self.view).await
-    }
-
-    /// Adds the users whose least value is in a part of the path's range, in order.
-    fn add(&self, found: Vec<SearchedUser>, part: &Range, users: &mut Vec<SearchedUser>) {
-        let position = |found: &SearchedUser| self.path.position(&found.user);
-        let is_in = |found: &SearchedUser| {
-            position(found)
-                .and_then(|position| position.value)
-                .is_some_and(|value| part.contains(&value))
+        part: &Range,
+        class: Class,
+        wanted: usize,
+    ) -> Result<Option<(Vec<Position>, bool)>, Fault> {
+        let Some(bounds) = condition(part, class) else { return Ok(None) };
+        let limit = wanted.saturating_mul(READ_RATIO);
+        let mut options = self.collections.time_limit();
+        (options.limit, options.hint) = (Some(limit as i64), Some(by_attributes()));
+        options.projection = Some(self.least_value(class));
+        let filter = self.first_with(bounds, &part.lower, class);
+        let collections = self.collections;
+        let found = collections.find_documents(&collections.users, filter, options).await?;
+        let is_all = found.len() < limit;
+        let entry = |document: &RawDocument| {
+            let [value] = read_fields(document, [LEAST])?;
+            let value = value.and_then(read_scalar).filter(|value| part.contains(value));
+            let id = id_of(document)?;
+            Ok::<_, Fault>(value.map(|value| Position { value: Some(value), id }))
         };
-        let mut inside: Vec<_> = found.into_iter().filter(is_in).collect();
-        inside.sort_by_cached_key(position);
-        users.extend(inside);
-        users.truncate(self.limit);
+        let entries = found.iter().filter_map(|document| entry(document).transpose());
+        Ok(Some((entries.collect::<Result<_, _>>()?, is_all)))
     }
-}
 
-/// The least value of a user in a part of the path's range.
-fn least(found: &SearchedUser, path: &AccessPath, part: &Range) -> Option<Scalar> {
-    let field = path.field()?.clone();
-    let narrowed = AccessPath::Range { field, range: part.clone() };
-    narrowed.position(&found.user)?.value
+    /// Entries of one value after `after`, in the order of ids.
+    async fn entries_of(
+        &self,
+        value: &Scalar,
+        after: Option<LocalityId>,
+        wanted: usize,
+    ) -> Result<Vec<Position>, Fault> {
+        // To MongoDB, zero is no limit.
+        if wanted == 0 {
+            return Ok(Vec::new());
+        }
+        let mut options = self.collections.find_options(doc! { ID: 1 }, wanted);
+        (options.projection, options.hint) = (Some(doc! { ID: 1 }), Some(by_attributes()));
+        let equal = doc! { VALUE: scalar_value(value.into()) };
+        let lower = Bound::Included(value.clone());
+        let filter = after_id(after, self.first_with(equal, &lower, value.class()));
+        let collections = self.collections;
+        let found = collections.find_documents(&collections.users, filter, options).await?;
+        let entry = |id| Position { value: Some(value.clone()), id };
+        found.iter().map(|document| Ok(entry(id_of(document)?))).collect()
+    }
+
+    /// The filter for users with a value in these bounds, and none in the range below `lower`.
+    fn first_with(&self, bounds: Document, lower: &Bound<Scalar>, class: Class) -> Document {
+        let mut filter = of_tenant(self.tenant, has_element(self.token, bounds));
+        let upper = match lower {
+            _ if *lower == self.range.lower => return filter,
+            Bound::Included(value) => Bound::Excluded(value.clone()),
+            Bound::Excluded(value) => Bound::Included(value.clone()),
+            Bound::Unbounded => return filter,
+        };
+        let before = self.range.intersection(&Range { upper, ..Range::ALL });
+        if let Some(before) = condition(&before, class) {
+            filter.insert("$nor", vec![has_element(self.token, before)]);
+        }
+        filter
+    }
+
+    /// The projection to the least value of a user in the range.
+    fn least_value(&self, class: Class) -> Document {
+        let own = doc! { "$eq": [format!("$$one.{KEY}"), key(self.token)] };
+        let mut conditions = vec![Bson::from(own)];
+        let bounds = condition(self.range, class).unwrap_or_default();
+        let bounds = bounds.get_document(VALUE).cloned().unwrap_or_default();
+        for (comparison, value) in bounds.into_iter().filter(|(name, _)| name != "$type") {
+            let value = doc! { "$literal": value };
+            conditions.push(doc! { comparison: [format!("$$one.{VALUE}"), value] }.into());
+        }
+        let own = doc! {
+            "input": format!("${ATTRIBUTES}"), "as": "one", "cond": { "$and": conditions },
+        };
+        let values = doc! {
+            "input": { "$filter": own }, "as": "one", "in": format!("$$one.{VALUE}"),
+        };
+        doc! { LEAST: { "$min": { "$map": values } } }
+    }
 }

@@ -6,19 +6,23 @@ use std::time::Duration;
 
 use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
-use mongodb::error::{Error as DriverError, ErrorKind};
+use mongodb::error::{Error as DriverError, ErrorKind, WriteFailure};
 use mongodb::options::Hint;
 use tokio::time::Instant;
 
 use crate::client::backoff::Backoff;
 use crate::client::documents::collect;
 use crate::client::error::has_code;
+use crate::command::run::run;
+use crate::database::collections::LONG_READ;
 use crate::schema::fields::ID;
 use crate::setup::presplit::Hashes;
 use crate::setup::validators::shard_key;
 
-/// The time for which a step is retried, and the bounds of the backoff.
-const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time limit of a step, and the time for which it is retried.
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time limit for the creation of an index, which reads the whole collection.
+pub const INDEX_TIMEOUT: Duration = LONG_READ;
 /// The time for which a move waits for other moves: a shard takes part in one at a time, which may
 /// take minutes.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -61,7 +65,7 @@ impl Cluster {
 
     /// The names of the shards, in order, without those that are being removed.
     pub async fn shards(&self) -> Result<Vec<String>, DriverError> {
-        let reply = self.admin.run_command(doc! { "listShards": 1 }).await?;
+        let reply = run(&self.admin, doc! { "listShards": 1 }, STEP_TIMEOUT).await?;
         let shards = reply.get_array("shards").into_iter().flatten().filter_map(Bson::as_document);
         let staying = shards.filter(|shard| !shard.get_bool("draining").unwrap_or_default());
         let mut names: Vec<_> =
@@ -80,7 +84,8 @@ impl Cluster {
 
     /// The documents of a collection of the config database that a filter matches.
     async fn find(&self, collection: &str, filter: Document) -> Result<Vec<Document>, DriverError> {
-        collect(self.config.collection(collection).find(filter).await?).await
+        let collection = self.config.collection(collection);
+        collect(collection.find(filter).max_time(STEP_TIMEOUT).await?).await
     }
 
     /// The shard key of `collection`, if it is sharded.
@@ -125,8 +130,9 @@ impl Cluster {
 
     /// Enables sharding for the database.
     pub async fn enable(&self) -> Result<(), DriverError> {
-        let enable = || self.admin.run_command(doc! { "enableSharding": self.database.name() });
-        retry_step(|| async { enable().await.map(drop) }).await
+        let command = doc! { "enableSharding": self.database.name() };
+        let enable = async || run(&self.admin, command.clone(), STEP_TIMEOUT).await;
+        retry_step(enable).await.map(drop)
     }
 
     /// Creates the index that a collection with documents needs before it is sharded on `key`.
@@ -137,7 +143,8 @@ impl Cluster {
             .collect();
         let index = doc! { "key": key.clone(), "name": name.join("_") };
         let command = doc! { "createIndexes": collection, "indexes": [index] };
-        retry_step(|| async { self.database.run_command(command.clone()).await.map(drop) }).await
+        let create = async || run(&self.database, command.clone(), INDEX_TIMEOUT).await;
+        retry_step(create).await.map(drop)
     }
 
     /// Shards `collection` and returns whether it was unsharded. Existing documents stay in one
@@ -148,7 +155,7 @@ impl Cluster {
         let shard = async || {
             let is_unsharded = self.key_of(collection).await?.is_none();
             if is_unsharded {
-                self.admin.run_command(command.clone()).await?;
+                run(&self.admin, command.clone(), STEP_TIMEOUT).await?;
             }
             Ok(is_unsharded)
         };
@@ -161,7 +168,7 @@ impl Cluster {
         let split = async || {
             let is_missing = self.chunk_at(collection, start).await?.is_none();
             if is_missing {
-                self.admin.run_command(command.clone()).await?;
+                run(&self.admin, command.clone(), STEP_TIMEOUT).await?;
             }
             Ok(is_missing)
         };
@@ -185,7 +192,7 @@ impl Cluster {
                 let space = self.namespace(collection);
                 let command =
                     doc! { "moveChunk": space, "bounds": [chunk.min, chunk.max], "to": shard };
-                self.admin.run_command(command).await?;
+                run(&self.admin, command, MOVE_TIMEOUT).await?;
             }
             Ok(is_empty)
         };
@@ -204,7 +211,7 @@ impl Cluster {
         let key = self.key_of(collection).await?.unwrap_or_else(|| shard_key(collection));
         let (min, max) = (chunk.min.clone(), chunk.max.clone());
         let first = documents.find_one(doc! {}).min(min).max(max).hint(Hint::Keys(key));
-        Ok(first.projection(doc! { ID: 1 }).await?.is_none())
+        Ok(first.projection(doc! { ID: 1 }).max_time(STEP_TIMEOUT).await?.is_none())
     }
 
     /// The chunks of a collection that is sharded on hashes, with the indices of their shards in
@@ -257,7 +264,9 @@ fn is_conflict(error: &DriverError) -> bool {
 fn is_retryable(error: &DriverError) -> bool {
     match &*error.kind {
         ErrorKind::Command(error) => !PERMANENT.contains(&error.code),
-        ErrorKind::Io(_) | ErrorKind::ConnectionPoolCleared { .. } => true,
+        ErrorKind::Write(WriteFailure::WriteConcernError(_))
+        | ErrorKind::Io(_)
+        | ErrorKind::ConnectionPoolCleared { .. } => true,
         _ => false,
     }
 }

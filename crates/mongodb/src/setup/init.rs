@@ -9,16 +9,17 @@ use mongodb::Database;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 
-use crate::client::concern::majority;
 use crate::client::connect::{connect, disconnect};
-use crate::client::error::{Fault, OpenError};
+use crate::client::error::OpenError;
 use crate::client::supported::Supported;
+use crate::command::run::run;
+use crate::command::write::WriteCommand;
 use crate::presence::servers::{Presence, ServerDocument};
 use crate::schema::fields::{
     BULK, ENDED, IDENTITIES, JOURNAL, META, NAMES, NOTICES, SERVERS, TENANTS, USERS,
 };
 use crate::schema::versions::Versions;
-use crate::setup::cluster::{Cluster, retry_for, retry_step};
+use crate::setup::cluster::{Cluster, INDEX_TIMEOUT, STEP_TIMEOUT, retry_for, retry_step};
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
 use crate::setup::presplit;
 use crate::setup::presplit::{Range, Step};
@@ -26,9 +27,9 @@ use crate::setup::validators::{
     CLUSTERED_INDEX, by_order, is_clustered, level, shard_key, validator,
 };
 
-/// The milliseconds for which an attempt to change a validator waits for transactions. All other
-/// operations wait for the attempt.
-pub const VALIDATOR_WAIT_MS: i64 = 500;
+/// The time for which an attempt to change a validator waits for transactions. All other operations
+/// wait for the attempt.
+pub const VALIDATOR_WAIT: Duration = Duration::from_millis(500);
 /// The total time of these attempts: longer than the lifetime of an abandoned transaction.
 pub const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
 
@@ -136,7 +137,8 @@ impl Init<'_> {
     async fn versions(&self) -> Result<Option<Versions>, OpenError> {
         match Versions::supported_in(self.database, Supported::PRESENT).await {
             Err(OpenError::NotInitialised { database: name }) => {
-                match self.database.collection::<RawDocumentBuf>(META).find_one(doc! {}).await? {
+                let meta = self.database.collection::<RawDocumentBuf>(META);
+                match meta.find_one(doc! {}).max_time(STEP_TIMEOUT).await? {
                     None => Ok(None),
                     Some(_) => Err(OpenError::Foreign {
                         database: name,
@@ -158,10 +160,10 @@ impl Init<'_> {
         let is_new = !found.exists() && self.create(name, epoch).await?;
         let is_checked = found.is_checked(epoch);
         if !is_new && !is_checked {
-            let mut command = doc! { "collMod": name, "maxTimeMS": VALIDATOR_WAIT_MS };
+            let mut command = doc! { "collMod": name };
             command.extend(validation_options(name, epoch));
-            retry_for(VALIDATOR_TIMEOUT, async || self.database.run_command(command.clone()).await)
-                .await?;
+            let set = async || run(self.database, command.clone(), VALIDATOR_WAIT).await;
+            retry_for(VALIDATOR_TIMEOUT, set).await?;
         }
 
         (self.progress)(&match (is_new, is_checked) {
@@ -173,7 +175,6 @@ impl Init<'_> {
             self.create_index(found, index).await?;
             (self.progress)(&format!("{name}: its index was made"));
         }
-
         Ok(())
     }
 
@@ -193,7 +194,8 @@ impl Init<'_> {
                 doc! { "collMod": name, "index": index }
             }
         };
-        retry_step(async || self.database.run_command(command.clone()).await).await.map(drop)
+        let create = async || run(self.database, command.clone(), INDEX_TIMEOUT).await;
+        retry_step(create).await.map(drop)
     }
 
     /// Creates a collection. Returns whether it did not exist before.
@@ -203,7 +205,7 @@ impl Init<'_> {
         if is_clustered(name) {
             command.insert(CLUSTERED_INDEX, doc! { "key": by_order(), "unique": true });
         }
-        match self.database.run_command(command).await {
+        match run(self.database, command, STEP_TIMEOUT).await {
             Ok(_) => Ok(true),
             Err(error) => match &*error.kind {
                 ErrorKind::Command(refused) if refused.code == NAMESPACE_EXISTS => Ok(false),
@@ -258,7 +260,7 @@ impl Init<'_> {
     /// Fails while servers run that are not connected through routers: they would go on to write to
     /// the first shard alone, where uniqueness is not checked against the others.
     async fn check_servers(&self) -> Result<(), OpenError> {
-        let servers = Presence::all_in(&self.database.collection(SERVERS)).await?;
+        let servers = Presence::all_in(self.database).await?;
         let Some(newest) = servers.iter().map(|server| server.time).max() else { return Ok(()) };
         let hello = self.database.run_command(doc! { "hello": 1 }).await?;
         let now = hello.get_datetime("localTime").copied().unwrap_or(newest);
@@ -359,23 +361,20 @@ impl Init<'_> {
 
     /// Marks the database as a store.
     async fn finish(&self) -> Result<(), OpenError> {
-        let meta = self.database.collection::<RawDocumentBuf>(META);
-        let name = self.database.name();
-        let version = Versions::NEW.schema;
+        let (name, version) = (self.database.name(), Versions::NEW.schema);
         let document =
             RawDocumentBuf::try_from(&Versions::NEW.document()).map_err(DriverError::from)?;
-        match meta.insert_one(document).write_concern(majority()).await {
+        match WriteCommand::insert(META, [document]).run(self.database, STEP_TIMEOUT).await {
             Ok(_) => (self.progress)(&format!(
                 "database {name} is a store of schema version {version} now"
             )),
-            Err(error) if Fault::from(error.clone()).is_duplicate() => {
+            Err(fault) if fault.is_duplicate() => {
                 (self.progress)(&format!(
                     "database {name} was a store of schema version {version} before"
                 ));
             }
-            Err(error) => return Err(error.into()),
+            Err(fault) => return Err(OpenError::Failed(fault.to_string())),
         }
-
         Ok(())
     }
 }

@@ -5,10 +5,11 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::Error as DriverError;
 
 use crate::client::error::OpenError;
+use crate::command::run::{first_batch, listing};
 use crate::schema::bson::number;
 use crate::schema::fields::{BULK, ENDED, EPOCH, ID, JOURNAL, META, NOTICES, USAGE};
 use crate::schema::versions::Versions;
-use crate::setup::cluster::Cluster;
+use crate::setup::cluster::{Cluster, STEP_TIMEOUT};
 use crate::setup::validators::{
     CLUSTERED_INDEX, COLLECTIONS, by_order, indexes, is_clustered, is_optional, is_shard_key,
     level, shard_key, validator,
@@ -44,11 +45,9 @@ async fn inspect_collection(
     cluster: Option<&Cluster>,
     name: &'static str,
 ) -> Result<CollectionState, DriverError> {
-    let listed =
-        first_batch(database, doc! { "listCollections": 1, "filter": { "name": name } }).await?;
     let mut found = CollectionState {
         name,
-        listed: listed.into_iter().next(),
+        listed: listing(database, name, STEP_TIMEOUT).await?,
         is_used: false,
         key: None,
         indexes: Vec::new(),
@@ -58,22 +57,18 @@ async fn inspect_collection(
     }
 
     let documents = database.collection::<RawDocumentBuf>(name);
-    found.is_used = documents.find_one(doc! {}).projection(doc! { ID: 1 }).await?.is_some();
+    let any = documents.find_one(doc! {}).projection(doc! { ID: 1 }).max_time(STEP_TIMEOUT);
+    found.is_used = any.await?.is_some();
     if let Some(cluster) = cluster {
         found.key = cluster.key_of(name).await?;
     }
 
     if found.is_plain() && found.key.as_ref().is_none_or(|key| is_shard_key(name, key)) {
-        found.indexes = first_batch(database, doc! { "listIndexes": name }).await?;
+        let list = doc! { "listIndexes": name };
+        found.indexes = first_batch(database, list, STEP_TIMEOUT).await?;
         found.indexes.retain(|index| index.get_document("key").ok() != Some(&by_order()));
     }
     Ok(found)
-}
-
-async fn first_batch(database: &Database, command: Document) -> Result<Vec<Document>, DriverError> {
-    let reply = database.run_command(command).await?;
-    let batch = reply.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    Ok(batch.into_iter().flatten().filter_map(Bson::as_document).cloned().collect())
 }
 
 /// Why the existing collections cannot become a store, if they cannot. `is_store`: whether the

@@ -10,6 +10,7 @@ pub mod notice_check;
 pub mod presplit;
 pub mod rewrite;
 pub mod status;
+pub mod token_key;
 pub mod upgrade;
 pub mod validators;
 pub mod walks;

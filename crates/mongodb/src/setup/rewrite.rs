@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 
 use mongodb::bson::{Bson, Document, RawDocument, doc};
-use mongodb::options::FindOptions;
 
-use crate::client::concern::{majority, majority_document};
 use crate::client::error::Fault;
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::schema::attributes::{ATTRIBUTES, field_array, parted};
 use crate::schema::bson::{bson_id, id_value, raw};
@@ -34,15 +33,12 @@ impl Collections {
         &self,
         after: &Bson,
         versions: Versions,
-    ) -> Result<Option<(Bson, usize)>, Fault> {
-        let old = doc! { ATTRIBUTES: { "$exists": false }, ID: { "$gt": after } };
-        // The time limit is long: the first page of a resumed upgrade passes all users that were
-        // rewritten.
-        let order = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE as i64);
-        let options = order.build();
-        let found = self.find_documents(&self.users, old, options).await?;
-        let Some(last) = found.last() else { return Ok(None) };
-        let last_id = bson_id(last)?;
+    ) -> Result<Option<(Bson, u64)>, Fault> {
+        // A resumed upgrade passes all users that were rewritten: a page of ids bounds each find.
+        let Some(last_id) = self.last_of_page(after).await? else { return Ok(None) };
+        let page = doc! { "$gt": after, "$lte": &last_id };
+        let old = doc! { ATTRIBUTES: { "$exists": false }, ID: page };
+        let found = self.find_documents(&self.users, old, self.time_limit()).await?;
         let (mut updates, mut created) = (Vec::new(), HashMap::new());
         for document in &found {
             // Skip damaged documents.
@@ -61,8 +57,7 @@ impl Collections {
             updates.push(self.rewrite_statement(&record, revision, since, versions).await?);
         }
 
-        let count = updates.len();
-        self.update_users(updates).await?;
+        let count = self.update_many(USERS, updates).await?;
         Ok(Some((last_id, count)))
     }
 
@@ -73,10 +68,10 @@ impl Collections {
         &self,
         after: &Bson,
         versions: Versions,
-    ) -> Result<Option<(Bson, usize)>, Fault> {
+    ) -> Result<Option<(Bson, u64)>, Fault> {
         let next = doc! { ID: { "$gt": after } };
-        let order = FindOptions::builder().sort(doc! { ID: 1 }).limit(PAGE_SIZE as i64);
-        let found = self.find_documents(&self.users, next, order.build()).await?;
+        let options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        let found = self.find_documents(&self.users, next, options).await?;
         let Some(last) = found.last() else { return Ok(None) };
         let last_id = bson_id(last)?;
         // Skips damaged documents.
@@ -86,26 +81,17 @@ impl Collections {
             doc! { "q": filter, "u": { "$set": set } }
         };
         let updates: Vec<_> = changed.map(update).collect();
-        let count = updates.len();
-        self.update_users(updates).await?;
+        let count = self.update_many(USERS, updates).await?;
         Ok(Some((last_id, count)))
     }
 
-    async fn update_users(&self, updates: Vec<Document>) -> Result<(), Fault> {
-        if updates.is_empty() {
-            return Ok(());
-        }
-        let command = doc! {
-            "update": USERS,
-            "updates": updates,
-            "ordered": false,
-            "writeConcern": majority_document(),
-        };
-        let reply = self.database.run_command(command).await?;
-        match reply.contains_key("writeErrors") {
-            true => Err(Fault::damaged("MongoDB rejects a rewritten user")),
-            false => Ok(()),
-        }
+    /// The id of the last user of the page after `after`; `None` if there are no more users.
+    async fn last_of_page(&self, after: &Bson) -> Result<Option<Bson>, Fault> {
+        let mut options = self.find_options(doc! { ID: 1 }, PAGE_SIZE);
+        options.projection = Some(doc! { ID: 1 });
+        let next = doc! { ID: { "$gt": after } };
+        let ids = self.find_documents(&self.users, next, options).await?;
+        ids.last().map(|last| bson_id(last)).transpose()
     }
 
     async fn rewrite_statement(
@@ -141,16 +127,17 @@ impl Collections {
 
     /// Records the begin of a tenant's history. Returns false if the tenant changed concurrently.
     async fn begin_history(&self, name: &Tenant, versions: Versions) -> Result<bool, Fault> {
-        let tenants = self.collection(TENANTS);
         let id = doc! { ID: name.as_str() };
-        let Some(found) = tenants.find_one(id.clone()).await? else { return Ok(true) };
+        let Some(found) = self.find_document(&self.tenants, id, doc! {}).await? else {
+            return Ok(true);
+        };
         let (preserved, mut tenant) = (PreservedFields::of_tenant(&found)?, read_tenant(&found)?);
         tenant.policies.history_since = Some(Timestamp::now());
         let document = tenant_document(&tenant, preserved.revision + 1);
         let encoded = raw(&with_epoch(document, versions.epoch, Some(&preserved)))?;
         let unchanged = doc! { ID: name.as_str(), REVISION: preserved.revision };
-        let replaced = tenants.replace_one(unchanged, encoded).write_concern(majority()).await?;
-        Ok(replaced.matched_count == 1)
+        let replace = WriteCommand::replace(TENANTS, &unchanged, encoded)?;
+        Ok(self.execute(replace).await? == 1)
     }
 
     /// When a tenant was created. Creates the record of a tenant that never had policies.
@@ -161,9 +148,7 @@ impl Collections {
         let tenant = TenantRecord::new(name.clone(), Timestamp::now());
         let mut document = tenant_document(&tenant, 0);
         document.insert(EPOCH, Bson::Int32(versions.epoch));
-        let tenants = self.collection(TENANTS);
-        let inserted = tenants.insert_one(raw(&document)?).await.map_err(Fault::from);
-        match inserted {
+        match self.execute(WriteCommand::insert(TENANTS, [raw(&document)?])).await {
             // A server has created it concurrently.
             Err(fault) if fault.is_duplicate() => {
                 let tenant = self.tenant(name).await?;

@@ -13,7 +13,7 @@ use crate::client::supported::Supported;
 use crate::schema::bson::number;
 use crate::schema::fields::{AHEAD, META, SCHEMA, SERVERS};
 use crate::schema::versions::Versions;
-use crate::setup::cluster::Cluster;
+use crate::setup::cluster::{Cluster, STEP_TIMEOUT};
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
 use crate::setup::validators::shard_key;
 
@@ -223,7 +223,8 @@ async fn servers(
 /// The seconds by which servers' clocks are ahead of the database's, for those that differ.
 async fn clocks_ahead(database: &Database) -> Result<Vec<i64>, DriverError> {
     let differing = doc! { AHEAD: { "$nin": [0_i64, Bson::Null] } };
-    let servers = collect(database.collection(SERVERS).find(differing).await?).await?;
+    let servers = database.collection(SERVERS);
+    let servers = collect(servers.find(differing).max_time(STEP_TIMEOUT).await?).await?;
     Ok(servers.iter().filter_map(|server| server.get(AHEAD).and_then(number)).collect())
 }
 
@@ -251,7 +252,7 @@ async fn shards(
 /// The server's statistics of a collection, for each shard that has a part of it.
 async fn stats(collection: &Collection<RawDocumentBuf>) -> Result<Vec<Document>, DriverError> {
     let stage = doc! { "$collStats": { "storageStats": {} } };
-    collect(collection.aggregate([stage]).with_type().await?).await
+    collect(collection.aggregate([stage]).max_time(STEP_TIMEOUT).with_type().await?).await
 }
 
 fn read(stats: &Document) -> ShardStatus {

@@ -8,21 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, RawDocumentBuf, doc};
+use mongodb::bson::{Bson, doc};
 use tokio::time::sleep;
 
-use crate::client::concern::majority;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::OpenError;
 use crate::client::options::Options;
 use crate::client::supported::{COMPACT, JOURNALED, ROWED, Supported, TOKENS};
+use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
 use crate::inbox::moves::MovedBuckets;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, VersionGuard, Versions};
-use crate::setup::cluster::retry_for;
-use crate::setup::init::{VALIDATOR_TIMEOUT, VALIDATOR_WAIT_MS, complete};
+use crate::setup::cluster::{STEP_TIMEOUT, retry_for};
+use crate::setup::init::{VALIDATOR_TIMEOUT, VALIDATOR_WAIT, complete};
 use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_identifier::Rules;
 
@@ -56,8 +56,8 @@ pub async fn upgrade_to(
     upgraded
 }
 
-/// The time limit of one step over users.
-const STEP_TIMEOUT: Duration = Duration::from_secs(60);
+const CHANGED_CONCURRENTLY: &str =
+    "the versions of the store have changed meanwhile, as by another upgrade: run this again";
 
 struct Upgrade<'u> {
     uri: &'u str,
@@ -145,7 +145,7 @@ impl Upgrade<'_> {
         let version_guard = VersionGuard::new(self.supported, versions);
         let collections =
             Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        retry_for(VALIDATOR_TIMEOUT, async || collections.close_buckets(VALIDATOR_WAIT_MS).await)
+        retry_for(VALIDATOR_TIMEOUT, async || collections.close_buckets(VALIDATOR_WAIT).await)
             .await?;
         let mut moved = MovedBuckets::default();
         while collections.move_buckets(&mut moved).await.map_err(failed)? {
@@ -235,9 +235,11 @@ impl Upgrade<'_> {
             change.insert("$unset", doc! { META_NEXT_RULES_VERSION: true });
         }
 
-        let meta = self.database.collection::<RawDocumentBuf>(META);
-        meta.update_one(unchanged, change).write_concern(majority()).await?;
-        Ok(())
+        let update = WriteCommand::update(META, &unchanged, &change).map_err(failed)?;
+        match update.run(self.database, STEP_TIMEOUT).await.map_err(failed)? {
+            0 => Err(OpenError::Failed(CHANGED_CONCURRENTLY.to_owned())),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! users that were merged into it.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ops::ControlFlow;
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -113,6 +114,7 @@ impl Directory {
         for user in users {
             let count = |entry: InboxEntry| {
                 unread.extend(entry.notice.filter(|_| !entry.read).map(|notice| notice.id));
+                ControlFlow::Continue(())
             };
             self.visit_entries(context, user, count).await?;
         }
@@ -198,6 +200,11 @@ impl Directory {
             let find = |entry: InboxEntry| {
                 let id = entry.notice.map(|notice| notice.id);
                 own.extend(id.filter(|id| wanted.contains(id)));
+                // An inbox has a notice once.
+                match own.len() == wanted.len() {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
             };
             self.visit_entries(context, *user, find).await?;
             found.extend(own.iter().copied());
@@ -214,13 +221,13 @@ impl Directory {
         Ok(())
     }
 
-    /// Visits the visible entries of one inbox, without content, the latest first. Reads it in
-    /// parts, so that other calls run in between.
+    /// Visits the visible entries of one inbox, without content, the latest first, until `visit`
+    /// breaks. Reads it in parts, so that other calls run in between.
     pub(crate) async fn visit_entries(
         &self,
         context: &RequestContext<'_>,
         user: LocalityId,
-        mut visit: impl FnMut(InboxEntry) + Send,
+        mut visit: impl FnMut(InboxEntry) -> ControlFlow<()> + Send,
     ) -> Result<(), Error> {
         let (limits, now) = (self.inbox_limits(context).await?, context.now.earliest());
         let (mut before, mut left) = (None, usize::try_from(limits.count).unwrap_or(usize::MAX));
@@ -230,8 +237,8 @@ impl Directory {
             before = part.last().map(|entry| entry.position);
             left -= part.len();
             let is_last = part.len() < count || left == 0;
-            part.into_iter().filter(|entry| limits.shows(entry, now)).for_each(&mut visit);
-            if is_last {
+            let mut shown = part.into_iter().filter(|entry| limits.shows(entry, now));
+            if shown.try_for_each(&mut visit).is_break() || is_last {
                 return Ok(());
             }
             tokio::task::yield_now().await;

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
 
 use locality_uuid::LocalityId;
 
@@ -76,7 +77,7 @@ impl Directory {
         let mut first: BTreeMap<Reverse<(Timestamp, LocalityId)>, ListedNotice> = BTreeMap::new();
         for user in users {
             let list = |InboxEntry { position, read, notice }: InboxEntry| {
-                let Some(notice) = notice else { return };
+                let Some(notice) = notice else { return ControlFlow::Continue(()) };
                 let (id_time, id) = (notice.id_time(), notice.id);
                 let listed = ListedNotice { id_time, notice: id, user: *user, position };
                 if is_wanted(&listed, read) {
@@ -85,6 +86,7 @@ impl Directory {
                 if first.len() > count {
                     first.pop_last();
                 }
+                ControlFlow::Continue(())
             };
             self.visit_entries(context, *user, list).await?;
         }

@@ -1,14 +1,19 @@
 //! The key of tokens, which all servers of the store share.
 
+use std::time::Duration;
+
 use mongodb::Database;
 use mongodb::bson::spec::BinarySubtype;
-use mongodb::bson::{Binary, Document, doc};
-use mongodb::options::WriteConcern;
+use mongodb::bson::{Binary, doc};
 
-use crate::client::error::OpenError;
+use crate::client::error::{Fault, OpenError};
+use crate::command::write::WriteCommand;
 use crate::schema::fields::{ID, META, META_TOKEN_KEY, SCHEMA};
 use crate::schema::versions::read;
 use polynym_directory::tokens::key::TokenKey;
+
+/// The time limit of the write of a new key.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The key of tokens. Creates one if the store has none.
 ///
@@ -23,8 +28,8 @@ pub async fn token_key(database: &Database) -> Result<TokenKey, OpenError> {
     // Another server may have created one since.
     let absent = doc! { ID: SCHEMA, META_TOKEN_KEY: { "$exists": false } };
     let update = doc! { "$set": { META_TOKEN_KEY: key } };
-    let meta = database.collection::<Document>(META);
-    meta.update_one(absent, update).write_concern(WriteConcern::majority()).await?;
+    let create = WriteCommand::update(META, &absent, &update).map_err(failed)?;
+    create.run(database, WRITE_TIMEOUT).await.map_err(failed)?;
     let stored = stored(database).await?;
     stored.ok_or_else(|| OpenError::Failed(format!("{META} has no key of tokens")))
 }
@@ -34,4 +39,8 @@ async fn stored(database: &Database) -> Result<Option<TokenKey>, OpenError> {
     let key =
         document.as_ref().and_then(|document| document.get_binary_generic(META_TOKEN_KEY).ok());
     Ok(key.and_then(|key| key.as_slice().try_into().ok()).map(TokenKey::new))
+}
+
+fn failed(fault: Fault) -> OpenError {
+    OpenError::Failed(fault.to_string())
 }
