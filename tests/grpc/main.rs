@@ -21,6 +21,7 @@ mod owners;
 mod purposes;
 mod repeated_requests;
 mod search;
+mod takeovers;
 mod tenant_deletion;
 mod tenant_history;
 mod tenants;

@@ -139,6 +139,9 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
     for (tag, time) in [(4, update.history_retention), (5, update.inbox_retention)] {
         time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
     }
+    if let Some(period) = update.phone_takeover_after {
+        hash.number(9, period.as_millis() as u64);
+    }
     update.inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
     update.rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
 
