@@ -38,8 +38,13 @@ const SWITCHES: [&str; 6] = [
     "rule_notices",
 ];
 
-const WINDOWS: [&str; 4] =
-    ["restore_window", "undo_window", "history_retention", "inbox_retention"];
+const WINDOWS: [&str; 5] = [
+    "phone_takeover_after",
+    "restore_window",
+    "undo_window",
+    "history_retention",
+    "inbox_retention",
+];
 
 fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(), Error> {
     for switch in SWITCHES {
@@ -154,6 +159,7 @@ fn window<'u>(
     name: &str,
 ) -> Option<(&'u mut Option<Duration>, Option<ProtoDuration>)> {
     Some(match name {
+        "phone_takeover_after" => (&mut update.phone_takeover_after, policies.phone_takeover_after),
         "restore_window" => (&mut update.restore_window, policies.restore_window),
         "undo_window" => (&mut update.undo_window, policies.undo_window),
         "history_retention" => (&mut update.history_retention, policies.history_retention),

@@ -89,6 +89,28 @@ fn users_are_merged_and_unmerged() {
 }
 
 #[test]
+fn an_exported_tenant_keeps_its_policies() {
+    let (server, other) = (sample(), sample());
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("acme.jsonl");
+    let file = file.to_str().unwrap();
+    let lapsing = ["--phone-takeover-after", "120d", "--rule-notices", "on"];
+    let set = ["tenant", "set", "--tenant", "acme", "--create"];
+    let set = one(&server, &[&set[..], &lapsing].concat());
+    std::fs::write(file, stdout(&server.run(&["export", "--tenant", "acme"]))).unwrap();
+    for _ in 0..2 {
+        let imported = other.run(&["import", file]);
+        assert!(imported.status.success(), "{}", stderr(&imported));
+    }
+    let there = one(&other, &["tenant", "get", "--tenant", "acme"]);
+    for policy in ["phoneTakeoverAfter", "ruleNotices", "restoreWindow"] {
+        let policies = |tenant: &Value| tenant["tenant"]["policies"][policy].clone();
+        assert_eq!(policies(&there), policies(&set), "{policy}");
+    }
+    assert_eq!(there["tenant"]["policies"]["phoneTakeoverAfter"], "10368000s");
+}
+
+#[test]
 fn a_tenant_is_shown_set_and_listed() {
     let server = sample();
     assert_fails(
@@ -104,6 +126,8 @@ fn a_tenant_is_shown_set_and_listed() {
         "handle=0d",
         "--verified-wins",
         "on",
+        "--phone-takeover-after",
+        "120d",
         "--undo-window",
         "12h",
     ];
@@ -116,7 +140,15 @@ fn a_tenant_is_shown_set_and_listed() {
     );
 
     let shown = stdout(&server.run(&["tenant", "get", "--tenant", "acme"]));
-    for part in ["emails are held for", "7 d", "12 h", "verified wins", "on"] {
+    for part in [
+        "emails are held for",
+        "7 d",
+        "12 h",
+        "verified wins",
+        "on",
+        "phones can be taken after",
+        "120 d",
+    ] {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
 

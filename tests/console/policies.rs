@@ -70,6 +70,24 @@ async fn policies_are_reviewed_before_they_are_saved() {
 }
 
 #[tokio::test]
+async fn a_takeover_of_phones_is_set_and_said_where_one_is_linked() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let page = browser.get(POLICIES).await;
+    page.assert_has(&["name=\"phone_takeover_after\" value=\"0\""]);
+    let review = send(&mut browser, &page, &[("phone_takeover_after", "90")]).await;
+    review.assert_has(&["Takeover of phone numbers", "0 days</td><td dir=\"auto\">90 days"]);
+    let saved = browser.submit(&review, POLICIES, &[]).await;
+    saved.assert_has(&["The policies are saved", "name=\"phone_takeover_after\" value=\"90\""]);
+
+    let found = site.server.run(&["resolve", "--json", "handle:joe"]);
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    let id = found["user"]["userId"].as_str().unwrap();
+    let link = browser.get(&format!("/console/t/default/users/{id}/link")).await;
+    link.assert_has(&["90 days ago at the latest"]);
+}
+
+#[tokio::test]
 async fn wrong_policies_are_kept_and_marked() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;

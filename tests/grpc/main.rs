@@ -23,6 +23,7 @@ mod purposes;
 mod reimports;
 mod repeated_requests;
 mod search;
+mod takeovers;
 mod tenant_deletion;
 mod tenant_history;
 mod tenants;

@@ -108,6 +108,12 @@ async fn policies_are_changed_by_mask_and_etag() {
         .tenant
         .unwrap();
     assert!(!off.policies.as_ref().unwrap().verified_wins);
+    let lapsing = v1::Policies { phone_takeover_after: day, ..Default::default() };
+    let set = client.govern(lapsing).await.unwrap().policies.unwrap();
+    assert_eq!(set.phone_takeover_after, day);
+    let off = client.admin.update_tenant(update("phone_takeover_after")).await.unwrap();
+    let off = off.into_inner().tenant.unwrap();
+    assert_eq!(off.policies.as_ref().unwrap().phone_takeover_after, None);
 
     let stale = v1::UpdateTenantRequest { etag: first.etag, ..update("holds") };
     assert_eq!(
@@ -133,6 +139,10 @@ async fn out_of_range_policies_are_refused_by_field() {
         (
             v1::Policies { restore_window: time(-1), ..Default::default() },
             "policies.restore_window",
+        ),
+        (
+            v1::Policies { phone_takeover_after: century, ..Default::default() },
+            "policies.phone_takeover_after",
         ),
         (v1::Policies { undo_window: year, ..Default::default() }, "policies.undo_window"),
         (

@@ -488,7 +488,7 @@ type Policies struct {
 	InboxRetention *durationpb.Duration `protobuf:"bytes,13,opt,name=inbox_retention,json=inboxRetention,proto3" json:"inbox_retention,omitempty"`
 	// How many notices an inbox keeps, the latest ones: 1,000 by default, at most 10,000.
 	InboxLimit int32 `protobuf:"varint,14,opt,name=inbox_limit,json=inboxLimit,proto3" json:"inbox_limit,omitempty"`
-	// Whether users get a notice when they lose an identity to a user who had it verified, when another user is merged
+	// Whether users get a notice when they lose an identity to a user who verified it, when another user is merged
 	// into them, and when they are disabled or restored.
 	RuleNotices bool `protobuf:"varint,15,opt,name=rule_notices,json=ruleNotices,proto3" json:"rule_notices,omitempty"`
 	// When the servers began to remove the events beyond a shorter `history_retention`. They are hidden from then on.
@@ -499,8 +499,12 @@ type Policies struct {
 	HistoryExtendTime *timestamppb.Timestamp `protobuf:"bytes,17,opt,name=history_extend_time,json=historyExtendTime,proto3" json:"history_extend_time,omitempty"`
 	// The retention before `history_extend_time`. Output only.
 	HistoryFormerRetention *durationpb.Duration `protobuf:"bytes,18,opt,name=history_former_retention,json=historyFormerRetention,proto3" json:"history_former_retention,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// How long the verification of a phone number protects it: linking the number verified takes it from another user
+	// whose verification is at least so much older, or who has none. At most ten years. Absent or zero: never; then
+	// `verified_wins` alone decides.
+	PhoneTakeoverAfter *durationpb.Duration `protobuf:"bytes,19,opt,name=phone_takeover_after,json=phoneTakeoverAfter,proto3" json:"phone_takeover_after,omitempty"`
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *Policies) Reset() {
@@ -655,6 +659,13 @@ func (x *Policies) GetHistoryExtendTime() *timestamppb.Timestamp {
 func (x *Policies) GetHistoryFormerRetention() *durationpb.Duration {
 	if x != nil {
 		return x.HistoryFormerRetention
+	}
+	return nil
+}
+
+func (x *Policies) GetPhoneTakeoverAfter() *durationpb.Duration {
+	if x != nil {
+		return x.PhoneTakeoverAfter
 	}
 	return nil
 }
@@ -4803,7 +4814,7 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12;\n" +
 	"\vdelete_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"deleteTime\x12!\n" +
-	"\fdelete_users\x18\a \x01(\bR\vdeleteUsersJ\x04\b\b\x10\t\"\xb1\b\n" +
+	"\fdelete_users\x18\a \x01(\bR\vdeleteUsersJ\x04\b\b\x10\t\"\xfe\b\n" +
 	"\bPolicies\x12'\n" +
 	"\x05holds\x18\x01 \x01(\v2\x11.polynym.v1.HoldsR\x05holds\x12'\n" +
 	"\x0fhide_unverified\x18\x02 \x01(\bR\x0ehideUnverified\x12#\n" +
@@ -4825,7 +4836,8 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\frule_notices\x18\x0f \x01(\bR\vruleNotices\x12J\n" +
 	"\x13history_change_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x11historyChangeTime\x12J\n" +
 	"\x13history_extend_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x11historyExtendTime\x12S\n" +
-	"\x18history_former_retention\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\x16historyFormerRetention\"\xe7\x01\n" +
+	"\x18history_former_retention\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\x16historyFormerRetention\x12K\n" +
+	"\x14phone_takeover_after\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x12phoneTakeoverAfter\"\xe7\x01\n" +
 	"\x13AttributeDefinition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\aindexed\x18\x02 \x01(\bH\x00R\aindexed\x88\x01\x01\x12-\n" +
@@ -5295,124 +5307,125 @@ var file_polynym_v1_admin_service_proto_depIdxs = []int32{
 	66,  // 12: polynym.v1.Policies.history_change_time:type_name -> google.protobuf.Timestamp
 	66,  // 13: polynym.v1.Policies.history_extend_time:type_name -> google.protobuf.Timestamp
 	67,  // 14: polynym.v1.Policies.history_former_retention:type_name -> google.protobuf.Duration
-	0,   // 15: polynym.v1.AttributeDefinition.type:type_name -> polynym.v1.AttributeType
-	66,  // 16: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
-	67,  // 17: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
-	67,  // 18: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
-	67,  // 19: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
-	67,  // 20: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
-	67,  // 21: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
-	68,  // 22: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
-	68,  // 23: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
-	49,  // 24: polynym.v1.RenormalizeResponse.problems:type_name -> polynym.v1.RenormalizeResponse.Problem
-	5,   // 25: polynym.v1.GetTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	6,   // 26: polynym.v1.UpdateTenantRequest.policies:type_name -> polynym.v1.Policies
-	69,  // 27: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,   // 28: polynym.v1.UpdateTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	5,   // 29: polynym.v1.DeleteTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	5,   // 30: polynym.v1.ListTenantsResponse.tenants:type_name -> polynym.v1.Tenant
-	50,  // 31: polynym.v1.ImportUsersRequest.options:type_name -> polynym.v1.ImportUsersRequest.Options
-	70,  // 32: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
-	38,  // 33: polynym.v1.ImportUsersRequest.internals:type_name -> polynym.v1.UserInternals
-	5,   // 34: polynym.v1.ImportUsersRequest.tenant_record:type_name -> polynym.v1.Tenant
-	32,  // 35: polynym.v1.ImportUsersRequest.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
-	51,  // 36: polynym.v1.UndoOperationResponse.kept:type_name -> polynym.v1.UndoOperationResponse.Kept
-	52,  // 37: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
-	54,  // 38: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
-	53,  // 39: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
-	66,  // 40: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
-	55,  // 41: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
-	70,  // 42: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
-	38,  // 43: polynym.v1.ExportUsersResponse.internals:type_name -> polynym.v1.UserInternals
-	5,   // 44: polynym.v1.ExportUsersResponse.tenant_record:type_name -> polynym.v1.Tenant
-	33,  // 45: polynym.v1.ExportUsersResponse.users:type_name -> polynym.v1.ExportedUser
-	32,  // 46: polynym.v1.ExportUsersResponse.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
-	56,  // 47: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
-	60,  // 48: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
-	70,  // 49: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
-	38,  // 50: polynym.v1.ExportedUser.internals:type_name -> polynym.v1.UserInternals
-	57,  // 51: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
-	59,  // 52: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
-	60,  // 53: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
-	62,  // 54: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
-	61,  // 55: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
-	66,  // 56: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	66,  // 57: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	41,  // 58: polynym.v1.ListTenantHistoryResponse.events:type_name -> polynym.v1.TenantEvent
-	66,  // 59: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
-	6,   // 60: polynym.v1.TenantEvent.created:type_name -> polynym.v1.Policies
-	42,  // 61: polynym.v1.TenantEvent.policies_changed:type_name -> polynym.v1.PoliciesChange
-	43,  // 62: polynym.v1.TenantEvent.deletion_begun:type_name -> polynym.v1.TenantDeletion
-	43,  // 63: polynym.v1.TenantEvent.deletion_cancelled:type_name -> polynym.v1.TenantDeletion
-	43,  // 64: polynym.v1.TenantEvent.deleted:type_name -> polynym.v1.TenantDeletion
-	44,  // 65: polynym.v1.TenantEvent.user_purged:type_name -> polynym.v1.UserPurge
-	6,   // 66: polynym.v1.PoliciesChange.before:type_name -> polynym.v1.Policies
-	6,   // 67: polynym.v1.PoliciesChange.after:type_name -> polynym.v1.Policies
-	66,  // 68: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
-	66,  // 69: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
-	4,   // 70: polynym.v1.GetUsageRequest.resolution:type_name -> polynym.v1.UsageResolution
-	47,  // 71: polynym.v1.GetUsageResponse.series:type_name -> polynym.v1.UsageSeries
-	4,   // 72: polynym.v1.GetUsageResponse.resolution:type_name -> polynym.v1.UsageResolution
-	66,  // 73: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
-	66,  // 74: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
-	48,  // 75: polynym.v1.UsageSeries.points:type_name -> polynym.v1.UsagePoint
-	66,  // 76: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
-	68,  // 77: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
-	68,  // 78: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
-	68,  // 79: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
-	1,   // 80: polynym.v1.ImportUsersRequest.Options.on_conflict:type_name -> polynym.v1.OnConflict
-	2,   // 81: polynym.v1.ImportUsersRequest.Options.on_existing:type_name -> polynym.v1.OnExisting
-	71,  // 82: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
-	66,  // 83: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
-	3,   // 84: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
-	58,  // 85: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
-	68,  // 86: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
-	66,  // 87: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
-	68,  // 88: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	66,  // 89: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
-	70,  // 90: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
-	38,  // 91: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
-	63,  // 92: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
-	65,  // 93: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
-	68,  // 94: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
-	72,  // 95: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
-	72,  // 96: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
-	64,  // 97: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
-	10,  // 98: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
-	12,  // 99: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
-	14,  // 100: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
-	16,  // 101: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
-	18,  // 102: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
-	20,  // 103: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
-	22,  // 104: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
-	39,  // 105: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
-	45,  // 106: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
-	24,  // 107: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
-	26,  // 108: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
-	30,  // 109: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
-	34,  // 110: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
-	27,  // 111: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
-	36,  // 112: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
-	11,  // 113: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
-	13,  // 114: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
-	15,  // 115: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
-	17,  // 116: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
-	19,  // 117: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
-	21,  // 118: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
-	23,  // 119: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
-	40,  // 120: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
-	46,  // 121: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
-	25,  // 122: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
-	29,  // 123: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
-	31,  // 124: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
-	35,  // 125: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
-	28,  // 126: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
-	37,  // 127: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
-	113, // [113:128] is the sub-list for method output_type
-	98,  // [98:113] is the sub-list for method input_type
-	98,  // [98:98] is the sub-list for extension type_name
-	98,  // [98:98] is the sub-list for extension extendee
-	0,   // [0:98] is the sub-list for field type_name
+	67,  // 15: polynym.v1.Policies.phone_takeover_after:type_name -> google.protobuf.Duration
+	0,   // 16: polynym.v1.AttributeDefinition.type:type_name -> polynym.v1.AttributeType
+	66,  // 17: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
+	67,  // 18: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
+	67,  // 19: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
+	67,  // 20: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
+	67,  // 21: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
+	67,  // 22: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
+	68,  // 23: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
+	68,  // 24: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
+	49,  // 25: polynym.v1.RenormalizeResponse.problems:type_name -> polynym.v1.RenormalizeResponse.Problem
+	5,   // 26: polynym.v1.GetTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	6,   // 27: polynym.v1.UpdateTenantRequest.policies:type_name -> polynym.v1.Policies
+	69,  // 28: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	5,   // 29: polynym.v1.UpdateTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	5,   // 30: polynym.v1.DeleteTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	5,   // 31: polynym.v1.ListTenantsResponse.tenants:type_name -> polynym.v1.Tenant
+	50,  // 32: polynym.v1.ImportUsersRequest.options:type_name -> polynym.v1.ImportUsersRequest.Options
+	70,  // 33: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
+	38,  // 34: polynym.v1.ImportUsersRequest.internals:type_name -> polynym.v1.UserInternals
+	5,   // 35: polynym.v1.ImportUsersRequest.tenant_record:type_name -> polynym.v1.Tenant
+	32,  // 36: polynym.v1.ImportUsersRequest.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
+	51,  // 37: polynym.v1.UndoOperationResponse.kept:type_name -> polynym.v1.UndoOperationResponse.Kept
+	52,  // 38: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
+	54,  // 39: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
+	53,  // 40: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
+	66,  // 41: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
+	55,  // 42: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
+	70,  // 43: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
+	38,  // 44: polynym.v1.ExportUsersResponse.internals:type_name -> polynym.v1.UserInternals
+	5,   // 45: polynym.v1.ExportUsersResponse.tenant_record:type_name -> polynym.v1.Tenant
+	33,  // 46: polynym.v1.ExportUsersResponse.users:type_name -> polynym.v1.ExportedUser
+	32,  // 47: polynym.v1.ExportUsersResponse.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
+	56,  // 48: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
+	60,  // 49: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
+	70,  // 50: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
+	38,  // 51: polynym.v1.ExportedUser.internals:type_name -> polynym.v1.UserInternals
+	57,  // 52: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
+	59,  // 53: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
+	60,  // 54: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
+	62,  // 55: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
+	61,  // 56: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
+	66,  // 57: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	66,  // 58: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	41,  // 59: polynym.v1.ListTenantHistoryResponse.events:type_name -> polynym.v1.TenantEvent
+	66,  // 60: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
+	6,   // 61: polynym.v1.TenantEvent.created:type_name -> polynym.v1.Policies
+	42,  // 62: polynym.v1.TenantEvent.policies_changed:type_name -> polynym.v1.PoliciesChange
+	43,  // 63: polynym.v1.TenantEvent.deletion_begun:type_name -> polynym.v1.TenantDeletion
+	43,  // 64: polynym.v1.TenantEvent.deletion_cancelled:type_name -> polynym.v1.TenantDeletion
+	43,  // 65: polynym.v1.TenantEvent.deleted:type_name -> polynym.v1.TenantDeletion
+	44,  // 66: polynym.v1.TenantEvent.user_purged:type_name -> polynym.v1.UserPurge
+	6,   // 67: polynym.v1.PoliciesChange.before:type_name -> polynym.v1.Policies
+	6,   // 68: polynym.v1.PoliciesChange.after:type_name -> polynym.v1.Policies
+	66,  // 69: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
+	66,  // 70: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
+	4,   // 71: polynym.v1.GetUsageRequest.resolution:type_name -> polynym.v1.UsageResolution
+	47,  // 72: polynym.v1.GetUsageResponse.series:type_name -> polynym.v1.UsageSeries
+	4,   // 73: polynym.v1.GetUsageResponse.resolution:type_name -> polynym.v1.UsageResolution
+	66,  // 74: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
+	66,  // 75: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
+	48,  // 76: polynym.v1.UsageSeries.points:type_name -> polynym.v1.UsagePoint
+	66,  // 77: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
+	68,  // 78: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
+	68,  // 79: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
+	68,  // 80: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
+	1,   // 81: polynym.v1.ImportUsersRequest.Options.on_conflict:type_name -> polynym.v1.OnConflict
+	2,   // 82: polynym.v1.ImportUsersRequest.Options.on_existing:type_name -> polynym.v1.OnExisting
+	71,  // 83: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
+	66,  // 84: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
+	3,   // 85: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
+	58,  // 86: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
+	68,  // 87: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
+	66,  // 88: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
+	68,  // 89: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	66,  // 90: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
+	70,  // 91: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
+	38,  // 92: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
+	63,  // 93: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
+	65,  // 94: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
+	68,  // 95: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
+	72,  // 96: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
+	72,  // 97: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
+	64,  // 98: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
+	10,  // 99: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
+	12,  // 100: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
+	14,  // 101: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
+	16,  // 102: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
+	18,  // 103: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
+	20,  // 104: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
+	22,  // 105: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
+	39,  // 106: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
+	45,  // 107: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
+	24,  // 108: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
+	26,  // 109: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
+	30,  // 110: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
+	34,  // 111: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
+	27,  // 112: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
+	36,  // 113: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
+	11,  // 114: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
+	13,  // 115: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
+	15,  // 116: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
+	17,  // 117: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
+	19,  // 118: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
+	21,  // 119: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
+	23,  // 120: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
+	40,  // 121: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
+	46,  // 122: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
+	25,  // 123: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
+	29,  // 124: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
+	31,  // 125: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
+	35,  // 126: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
+	28,  // 127: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
+	37,  // 128: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
+	114, // [114:129] is the sub-list for method output_type
+	99,  // [99:114] is the sub-list for method input_type
+	99,  // [99:99] is the sub-list for extension type_name
+	99,  // [99:99] is the sub-list for extension extendee
+	0,   // [0:99] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_admin_service_proto_init() }

@@ -518,7 +518,7 @@ type Event_UserUnmerged struct {
 
 type Event_IdentityLinked struct {
 	// The user got an identity, or one of its identities got a verification, a name or the primary mark.
-	// `other_user_id` is the former owner, if the identity was taken from a user who had not verified it.
+	// `other_user_id` is the former owner, if the identity was taken from a user who had not verified it, or not lately.
 	IdentityLinked *ChangeSet `protobuf:"bytes,30,opt,name=identity_linked,json=identityLinked,proto3,oneof"`
 }
 
@@ -543,7 +543,7 @@ type Event_IdentityVerified struct {
 }
 
 type Event_IdentityTakenOver struct {
-	// An identity went to `other_user_id`, who had it verified.
+	// An identity went to `other_user_id`, who verified it.
 	IdentityTakenOver *ChangeSet `protobuf:"bytes,35,opt,name=identity_taken_over,json=identityTakenOver,proto3,oneof"`
 }
 

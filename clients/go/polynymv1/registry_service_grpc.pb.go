@@ -74,7 +74,7 @@ type RegistryServiceClient interface {
 	// Deletes a user. Until its purge time it keeps its identifiers and can be restored; then it is purged. NOT_FOUND if
 	// it is deleted already.
 	DeleteUser(ctx context.Context, in *DeleteUserRequest, opts ...grpc.CallOption) (*DeleteUserResponse, error)
-	// Restores a deleted user, except identities that others took in the meantime under `verified_wins`. ALREADY_EXISTS
+	// Restores a deleted user, except identities that others took in the meantime by verifying them. ALREADY_EXISTS
 	// (`USER_NOT_DELETED`) if it is not deleted.
 	UndeleteUser(ctx context.Context, in *UndeleteUserRequest, opts ...grpc.CallOption) (*UndeleteUserResponse, error)
 	// Merges one user, the secondary, into another, the primary: from then on all identifiers of both, and the
@@ -320,7 +320,7 @@ type RegistryServiceServer interface {
 	// Deletes a user. Until its purge time it keeps its identifiers and can be restored; then it is purged. NOT_FOUND if
 	// it is deleted already.
 	DeleteUser(context.Context, *DeleteUserRequest) (*DeleteUserResponse, error)
-	// Restores a deleted user, except identities that others took in the meantime under `verified_wins`. ALREADY_EXISTS
+	// Restores a deleted user, except identities that others took in the meantime by verifying them. ALREADY_EXISTS
 	// (`USER_NOT_DELETED`) if it is not deleted.
 	UndeleteUser(context.Context, *UndeleteUserRequest) (*UndeleteUserResponse, error)
 	// Merges one user, the secondary, into another, the primary: from then on all identifiers of both, and the

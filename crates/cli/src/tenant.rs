@@ -4,6 +4,7 @@ mod delete;
 mod events;
 mod history;
 pub mod renormalize;
+mod table;
 pub mod usage;
 
 use std::time::Duration;
@@ -15,12 +16,12 @@ pub use delete::delete_with_users;
 
 use super::client::{Session, request_id};
 use super::failure::Failure;
-use super::output::{self, Table, confirm, printable};
+use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
 use polynym_identifier::Kind;
 use polynym_proto::v1::{
-    AttributeDefinition, AttributeType, GetTenantRequest, GetTenantResponse, Holds,
-    ListTenantsRequest, Policies, ReservedHandles, Tenant as Message, UpdateTenantRequest,
+    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles,
+    Tenant as Message, UpdateTenantRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -94,6 +95,9 @@ pub struct Set {
     /// A verified identity takes over another user's unverified one.
     #[arg(long, value_enum)]
     verified_wins: Option<Switch>,
+    /// A phone that is verified goes to a user who verifies it so much later: 90d; 0d for never.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    phone_takeover_after: Option<Duration>,
     /// A primary identity cannot be unlinked while the user has others of its kind.
     #[arg(long, value_enum)]
     keep_primary_identity: Option<Switch>,
@@ -225,6 +229,7 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
         paths.extend(value.map(|_| name.to_owned()));
         value.map(proto_duration)
     };
+    policies.phone_takeover_after = window("phone_takeover_after", command.phone_takeover_after);
     policies.restore_window = window("restore_window", command.restore_window);
     policies.undo_window = window("undo_window", command.undo_window);
     policies.history_retention = window("history_retention", command.history_retention);
@@ -295,101 +300,12 @@ fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("GetTenantResponse", &GetTenantResponse { tenant });
     }
-    output::print_table(&fields(&tenant.unwrap_or_default()))
-}
-
-/// The rows about the history.
-fn history_rows(policies: &Policies) -> Vec<(String, String)> {
-    let retention = duration_text(&policies.history_retention.unwrap_or_default());
-    let mut rows = vec![("history is kept for".to_owned(), retention)];
-    if let Some(time) = &policies.history_since_time {
-        rows.push(("history is complete since".to_owned(), time.to_string()));
-    }
-    if let Some(time) = &policies.history_extend_time {
-        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
-        rows.push((format!("history of before {time} is kept for"), former));
-    }
-    if let Some(time) = &policies.history_change_time {
-        rows.push(("removal of older history began at".to_owned(), time.to_string()));
-    }
-    rows
-}
-
-fn fields(tenant: &Message) -> Table {
-    let policies = tenant.policies.clone().unwrap_or_default();
-    let history = history_rows(&policies);
-    let mut holds = policies.holds.unwrap_or_default();
-    let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
-    let mut row = |name: &str, value: String| {
-        table.add_row([name.to_owned(), value]);
-    };
-    for kind in Kind::ALL {
-        if let Some(time) = hold_of(&mut holds, kind) {
-            row(&format!("{kind}s are held for"), duration_text(time));
-        }
-    }
-
-    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
-    row("hide unverified", switch(policies.hide_unverified));
-    row("verified wins", switch(policies.verified_wins));
-    row("keep primary identity", switch(policies.keep_primary_identity));
-    row("keep last identity", switch(policies.keep_last_identity));
-    row("allow look-alikes", switch(policies.allow_lookalikes));
-    let reserved = policies
-        .reserved_handles
-        .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
-    row("reserved handles", printable(&reserved).into_owned());
-    for definition in &policies.attribute_definitions {
-        let name = format!("attribute {}", printable(&definition.name));
-        row(&name, definition_text(definition));
-    }
-    row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
-    row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
-    history.into_iter().for_each(|(name, value)| row(&name, value));
-    row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
-    row("notices in an inbox", policies.inbox_limit.to_string());
-    row("rule notices", switch(policies.rule_notices));
-    row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
-    row(
-        "policies changed",
-        tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
-    );
-    if let Some(time) = &tenant.delete_time {
-        let users = if tenant.delete_users { "with its users" } else { "unless it has users" };
-        row("being deleted", format!("since {time}, {users}"));
-    }
-    row("etag", printable(&tenant.etag).into_owned());
-
-    table
-}
-
-/// The definition of an attribute in words.
-fn definition_text(definition: &AttributeDefinition) -> String {
-    let value_type = match definition.r#type() {
-        AttributeType::Unspecified => "any type".to_owned(),
-        known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
-    };
-    let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
-    let change = match &definition.index_change_time {
-        Some(time) => format!(", the index is being changed since {time}"),
-        None => String::new(),
-    };
-    format!("{value_type}, {indexed}{change}")
-}
-
-const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-
-/// A duration in the largest unit without a remainder.
-fn duration_text(time: &ProtoDuration) -> String {
-    let divides = |(_, seconds): &&(&str, i64)| time.nanos == 0 && time.seconds % seconds == 0;
-    match UNITS.iter().find(divides) {
-        Some((unit, seconds)) => format!("{} {unit}", time.seconds / seconds),
-        None => time.to_string(),
-    }
+    output::print_table(&table::fields(&tenant.unwrap_or_default()))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::table::duration_text;
     use super::*;
 
     #[test]

@@ -134,6 +134,7 @@ pub(super) fn policies(n: usize) -> Policies {
         2 => Policies {
             holds: hold,
             verified_wins: true,
+            phone_takeover_after: 3 * DAY / 2,
             keep_primary: true,
             ..windows(6 * DAY, 2 * DAY)
         },

@@ -226,6 +226,7 @@ fn tenants() -> Vec<(Tenant, MutationKind)> {
         holds: Kind::ALL.map(|kind| (kind, HOLD_TIME + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
         verified_wins: Some(true),
+        phone_takeover_after: None,
         keep_primary: Some(true),
         keep_last: Some(true),
         allow_lookalikes: Some(true),

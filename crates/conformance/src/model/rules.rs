@@ -143,7 +143,8 @@ impl ReferenceModel {
         Effect { takeovers, ..Effect::new(id, MutationReport::Nothing) }
     }
 
-    /// Takes verified identities from unverified owners if the policies allow it.
+    /// Takes verified identities from owners who have not verified them, and phones from those who
+    /// have long ago, if the policies allow it.
     fn take_over(
         &mut self,
         mutation: &Mutation,
@@ -151,14 +152,12 @@ impl ReferenceModel {
         new: &[NewIdentity],
     ) -> Vec<Takeover> {
         let mut losers = Vec::new();
-        let wins =
-            |new: &&NewIdentity| mutation.policies.verified_wins && new.verification.is_some();
-        for new in new.iter().filter(wins) {
+        for new in new.iter().filter(|new| new.verification.is_some()) {
             for (id, person) in
                 self.people.iter_mut().filter(|(_, person)| person.user.tenant == mutation.tenant)
             {
                 let Ok(at) = person.position(&new.identifier) else { continue };
-                if person.user.identities[at].verification.is_none() {
+                if is_lost(mutation, &person.user.identities[at]) {
                     person.remove_identity(at);
                     losers.push(*id);
                 }
@@ -384,4 +383,14 @@ fn hold_end(key: &IdentityKey, policies: &Policies, now: Timestamp) -> Option<Ti
     let kind = Kind::ALL.into_iter().find(|kind| kind.as_str() == word)?;
     let time = policies.holds.get(&kind)?;
     Some(Timestamp::from_millis(now.as_millis() + time.as_millis() as i64))
+}
+
+/// Whether the owner of an identity loses it to a user who verifies it now.
+fn is_lost(mutation: &Mutation, identity: &Identity) -> bool {
+    let age = mutation.policies.phone_takeover_after.as_millis() as i64;
+    let lapses = age > 0 && identity.identifier.kind() == Kind::Phone;
+    match &identity.verification {
+        None => lapses || mutation.policies.verified_wins,
+        Some(old) => lapses && mutation.time.as_millis() - old.time.as_millis() >= age,
+    }
 }

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use polynym_directory::{
-    Error, Mutation, NewUser, Outcome, Policies, Takeover, Timestamp, User, UserChange,
-    Verification,
+    Error, EventKind, Mutation, NewIdentity, NewUser, Outcome, Policies, Takeover, Timestamp, User,
+    UserChange, Verification,
 };
 
 use crate::fixture::assertions::{equal, refused, taken};
 use crate::fixture::factory::Failure;
-use crate::fixture::{Fixture, draft, identifier, link, lists, names, no_holds, replace, unlink};
+use crate::fixture::{
+    DAY, Fixture, draft, identifier, key, link, lists, names, no_holds, replace, unlink,
+};
 
 fn verification() -> Option<Verification> {
     Some(Verification { time: Timestamp::from_millis(5), by: "a letter".to_owned() })
@@ -112,6 +114,107 @@ pub async fn a_new_user_takes_over_from_several(f: Fixture) -> Result<(), Failur
     refused(f.change(&a, link("handle:scope")?).await, &confusable)?;
 
     f.invariants(&[a.id, b.id, winner.id], &wanted.map(str::to_owned)).await.map(drop)
+}
+
+const PHONE: &str = "phone:+14155552300";
+const EMAIL: &str = "email:joe@example.com";
+
+/// Policies under which a verification protects a phone for 90 days.
+fn phones_lapse() -> Arc<Policies> {
+    Arc::new(Policies { phone_takeover_after: 90 * DAY, ..no_holds() })
+}
+
+/// The link of an identity that is verified at `time`, under these policies.
+fn link_verified_at(
+    f: &Fixture,
+    user: &User,
+    name: &str,
+    time: Timestamp,
+) -> Result<Mutation, Failure> {
+    let verification = Some(Verification { time, by: "a code".to_owned() });
+    let change = UserChange::Link(NewIdentity { verification, ..draft(name)? });
+    Ok(Mutation { policies: phones_lapse(), ..f.mutation(user.id, change) })
+}
+
+/// A user who has verified a phone and an email now.
+async fn verified_owner(f: &Fixture) -> Result<User, Failure> {
+    let mut owner = f.create(&[PHONE, EMAIL]).await?;
+    for name in [PHONE, EMAIL] {
+        owner = verify_now(f, &owner, name).await?;
+    }
+    Ok(owner)
+}
+
+async fn verify_now(f: &Fixture, user: &User, name: &str) -> Result<User, Failure> {
+    let verification = Some(Verification { time: f.now(), by: "a code".to_owned() });
+    Ok(f.change(user, UserChange::Verify(identifier(name)?, verification)).await?)
+}
+
+pub async fn a_phone_goes_to_whom_verifies_it_much_later(f: Fixture) -> Result<(), Failure> {
+    let owner = verified_owner(&f).await?;
+    let winner = f.create(&["handle:winner"]).await?;
+    let begun = f.now();
+    f.wait_until(begun.plus(89 * DAY));
+    let early = f.mutate(link_verified_at(&f, &winner, PHONE, f.now())?).await;
+    taken(early, &owner, "identifier")?;
+
+    f.wait_until(begun.plus(90 * DAY));
+    let link = || link_verified_at(&f, &winner, PHONE, f.now());
+    let unverified = UserChange::Link(draft(PHONE)?);
+    for refused in [
+        link_verified_at(&f, &winner, PHONE, begun.plus(89 * DAY))?,
+        link_verified_at(&f, &winner, EMAIL, f.now())?,
+        Mutation { policies: phones_lapse(), ..f.mutation(winner.id, unverified) },
+        Mutation { policies: Arc::new(no_holds()), ..link()? },
+        Mutation { clock_uncertain: true, ..link()? },
+    ] {
+        taken(f.mutate(refused).await, &owner, "identifier")?;
+    }
+    f.apply(Mutation { dry_run: true, ..link()? }).await?;
+    f.has(&owner).await?;
+    f.has(&winner).await?;
+
+    let outcome = f.apply(link()?).await?;
+    let taken_over = Takeover { winner: winner.id, loser: owner.id };
+    equal(&outcome.takeovers, &vec![taken_over], "the takeovers")?;
+    let winner = outcome.into_user()?;
+    f.has(&winner).await?;
+    lists(&winner, &["handle:winner", PHONE])?;
+    let left = f.get(owner.id).await?.ok_or("the former owner is gone")?;
+    lists(&left, &[EMAIL])?;
+    f.has(&left).await?;
+    phone_has_a_history(&f, &owner, &winner).await
+}
+
+/// Fails unless both users have the event of the takeover, and the ownership has ended.
+async fn phone_has_a_history(f: &Fixture, owner: &User, winner: &User) -> Result<(), Failure> {
+    for (user, other, kind) in
+        [(winner, owner, EventKind::IdentityLinked), (owner, winner, EventKind::IdentityTakenOver)]
+    {
+        let newest = f.events(user).await?.into_iter().next().ok_or("no event")?;
+        equal(&(newest.kind, newest.changes.other_user), &(kind, Some(other.id)), "the event")?;
+    }
+    let ended = f.store.histories.ended_ownerships(&[key("default", PHONE)?]).await?;
+    let former = ended[0].0.first().ok_or("no former owner")?;
+    equal(&former.user, &Some(owner.id), "the former owner")?;
+    let verification = former.identity.as_ref().map(|identity| &identity.verification);
+    equal(&verification, &Some(&owner.identities[0].verification), "the former verification")
+}
+
+pub async fn a_renewed_verification_keeps_a_phone(f: Fixture) -> Result<(), Failure> {
+    let owner = verified_owner(&f).await?;
+    let other = f.create(&["handle:other"]).await?;
+    f.wait_until(f.now().plus(60 * DAY));
+    let owner = verify_now(&f, &owner, PHONE).await?;
+    f.wait_until(f.now().plus(60 * DAY));
+    let early = f.mutate(link_verified_at(&f, &other, PHONE, f.now())?).await;
+    taken(early, &owner, "identifier")?;
+
+    // One that is not verified is lost at once.
+    let owner = f.change(&owner, UserChange::Verify(identifier(PHONE)?, None)).await?;
+    let winner = f.mutate(link_verified_at(&f, &other, PHONE, f.now())?).await?;
+    f.has(&winner).await?;
+    lists(&f.get(owner.id).await?.ok_or("the former owner is gone")?, &[EMAIL])
 }
 
 pub async fn policies_can_keep_the_primary_identity(f: Fixture) -> Result<(), Failure> {

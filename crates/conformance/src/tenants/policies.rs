@@ -33,6 +33,7 @@ fn all() -> PolicyUpdate {
         holds: Kind::ALL.into_iter().zip([1, 2, 3, 4, 5].map(|n| DAY * n)).collect(),
         hide_unverified: Some(true),
         verified_wins: Some(true),
+        phone_takeover_after: Some(Duration::from_secs(90 * 86_400)),
         keep_primary: Some(true),
         keep_last: Some(true),
         allow_lookalikes: Some(true),
@@ -69,6 +70,11 @@ pub async fn a_tenant_is_created_and_changed(f: Fixture) -> Result<(), Failure> 
     let wanted = all();
     equal(&changed.policies.holds, &wanted.holds, "the holds")?;
     equal(&Some(changed.policies.restore_window), &wanted.restore_window, "the time to restore")?;
+    equal(
+        &Some(changed.policies.phone_takeover_after),
+        &wanted.phone_takeover_after,
+        "the age of phones that can be taken",
+    )?;
     equal(
         &Some(changed.policies.reserved_handles.clone()),
         &wanted.reserved_handles,

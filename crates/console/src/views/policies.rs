@@ -44,7 +44,7 @@ const fn policy(
 }
 
 /// The policies of the form. Reserved handles and definitions of attributes have their own forms.
-pub static POLICIES: [Policy; 16] = [
+pub static POLICIES: [Policy; 17] = [
     policy(
         "holds.email",
         "Hold on email addresses",
@@ -116,6 +116,13 @@ pub static POLICIES: [Policy; 16] = [
         "Verified wins",
         "A user who verifies an identity takes it from another user who has not.",
         Field::Switch(|policies| &mut policies.verified_wins),
+    ),
+    policy(
+        "phone_takeover_after",
+        "Takeover of phone numbers",
+        "A user who verifies a phone number takes it from another whose verification is older by \
+         this time; 0 for never.",
+        Field::Time(|policies| &mut policies.phone_takeover_after),
     ),
     policy(
         "keep_primary_identity",

@@ -23,7 +23,7 @@ use polynym_proto::v1;
 /// this program supports.
 const POLICIES: u32 = 2;
 const LAST_FIELD: u32 = 8;
-const POLICIES_LAST_FIELD: u32 = 18;
+const POLICIES_LAST_FIELD: u32 = 19;
 /// The field number of the creation time of an imported tenant in its stored form, where the field
 /// `create_time` has the time at which this store created it.
 const IMPORTED_CREATE_TIME: u32 = 8;
@@ -127,6 +127,9 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         inbox_retention: Some(span(policies.inbox_retention)),
         inbox_limit: policies.inbox_limit as i32,
         rule_notices: policies.rule_notices,
+        phone_takeover_after: Some(policies.phone_takeover_after)
+            .filter(|period| !period.is_zero())
+            .map(span),
     }
 }
 
@@ -136,6 +139,7 @@ pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<Strin
         ("holds", one.holds != other.holds),
         ("hide_unverified", one.hide_unverified != other.hide_unverified),
         ("verified_wins", one.verified_wins != other.verified_wins),
+        ("phone_takeover_after", one.phone_takeover_after != other.phone_takeover_after),
         ("keep_primary_identity", one.keep_primary_identity != other.keep_primary_identity),
         ("keep_last_identity", one.keep_last_identity != other.keep_last_identity),
         ("allow_lookalikes", one.allow_lookalikes != other.allow_lookalikes),
@@ -177,6 +181,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
             .collect(),
         hide_unverified: message.hide_unverified,
         verified_wins: message.verified_wins,
+        phone_takeover_after: message.phone_takeover_after.map(read_span).unwrap_or_default(),
         keep_primary: message.keep_primary_identity,
         keep_last: message.keep_last_identity,
         allow_lookalikes: message.allow_lookalikes,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use super::tenant::Tenant;
+use super::user::{Identity, Verification};
+use crate::clock::Now;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
@@ -38,6 +40,9 @@ pub struct Policies {
     pub hide_unverified: bool,
     /// Whether a user who links a verified identity takes it from a user who has it unverified.
     pub verified_wins: bool,
+    /// How much newer a verification of a phone must be to take the phone from a user who has
+    /// verified it; zero for never.
+    pub phone_takeover_after: Duration,
     /// Whether a primary identity cannot be unlinked while the user has others of its kind.
     pub keep_primary: bool,
     /// Whether a user's last identity cannot be unlinked.
@@ -104,6 +109,7 @@ impl Default for Policies {
             holds: BTreeMap::from([(Kind::Handle, 30 * DAY)]),
             hide_unverified: false,
             verified_wins: false,
+            phone_takeover_after: Duration::ZERO,
             keep_primary: false,
             keep_last: false,
             allow_lookalikes: false,
@@ -148,6 +154,30 @@ impl Policies {
             word => word.parse().ok()?,
         };
         self.holds.get(&kind).copied().filter(|time| !time.is_zero())
+    }
+
+    /// Whether a user who links an identity of this kind verified may take it from another.
+    pub(crate) fn allows_takeover(&self, kind: Kind) -> bool {
+        self.verified_wins || self.phone_lapse(kind).is_some()
+    }
+
+    /// Whether a user loses `identity` to another who links it with the verification `new`.
+    pub(crate) fn yields(&self, identity: &Identity, new: &Verification, now: Now) -> bool {
+        let kind = identity.identifier.kind();
+        let lapses = |old: &Verification, period| {
+            let end = old.time.plus(period);
+            now.is_past(end) && end <= new.time
+        };
+        match &identity.verification {
+            None => self.allows_takeover(kind),
+            Some(old) => self.phone_lapse(kind).is_some_and(|period| lapses(old, period)),
+        }
+    }
+
+    /// How long a verification protects an identity of this kind, if not for ever.
+    fn phone_lapse(&self, kind: Kind) -> Option<Duration> {
+        let is_phone = kind == Kind::Phone;
+        Some(self.phone_takeover_after).filter(|period| is_phone && !period.is_zero())
     }
 
     /// Whether both are equal but for the times of changes.
@@ -202,6 +232,8 @@ pub struct PolicyUpdate {
     pub hide_unverified: Option<bool>,
     /// See [`Policies::verified_wins`].
     pub verified_wins: Option<bool>,
+    /// See [`Policies::phone_takeover_after`].
+    pub phone_takeover_after: Option<Duration>,
     /// See [`Policies::keep_primary`].
     pub keep_primary: Option<bool>,
     /// See [`Policies::keep_last`].
@@ -233,6 +265,7 @@ impl PolicyUpdate {
             within(*time, MAX_PERIOD, &format!("policies.holds.{kind}"))?;
         }
         for (period, max, field) in [
+            (self.phone_takeover_after, MAX_PERIOD, "policies.phone_takeover_after"),
             (self.restore_window, MAX_PERIOD, "policies.restore_window"),
             (self.undo_window, MAX_UNDO_WINDOW, "policies.undo_window"),
             (self.history_retention, MAX_PERIOD, "policies.history_retention"),
@@ -261,6 +294,7 @@ impl PolicyUpdate {
         policies.holds.retain(|_, time| !time.is_zero());
         set(&mut policies.hide_unverified, &self.hide_unverified);
         set(&mut policies.verified_wins, &self.verified_wins);
+        set(&mut policies.phone_takeover_after, &self.phone_takeover_after);
         set(&mut policies.keep_primary, &self.keep_primary);
         set(&mut policies.keep_last, &self.keep_last);
         set(&mut policies.allow_lookalikes, &self.allow_lookalikes);

@@ -35,8 +35,11 @@ fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
     let is_of = |kind| event.is_of(kind);
     let (rule, subject, body) = match event.kind {
         EventKind::IdentityTakenOver => {
+            let mut lost = event.changes.lost_identities();
+            let lately = if lost.any(|own| own.verification.is_some()) { " lately" } else { "" };
             let body = format!(
-                "This account had {}, not verified. Another account has verified it and owns it.",
+                "This account had {}, not verified{lately}. Another account has verified it and \
+                 owns it.",
                 lost_kinds(event)
             );
             ("identity_taken_over", "An identity went to another account", body)

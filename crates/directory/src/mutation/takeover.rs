@@ -1,5 +1,6 @@
 //! Identities that go from one user to another, in one step: moves, and takeovers, by which a
-//! verified identity replaces another user's unverified one, if the policies allow it.
+//! verified identity goes from another user, who has not verified it or not lately, if the
+//! policies allow it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use super::{Mutation, user_edits};
 use crate::error::{Error, Invalid};
 use crate::model::new_user::NewIdentity;
 use crate::model::record::Record;
-use crate::model::user::Identity;
+use crate::model::user::{Identity, Verification};
 use crate::mutation::claim_diff;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
@@ -23,9 +24,10 @@ pub fn plan_writes(
     new_identities: &[NewIdentity],
 ) -> Result<WriteSet, DecideError> {
     let mut losers = BTreeMap::new();
-    if mutation.policies.verified_wins {
-        for new in new_identities.iter().filter(|new| new.verification.is_some()) {
-            takeover(mutation, read_set, new, &mut losers)?;
+    for new in new_identities {
+        let allowed = mutation.policies.allows_takeover(new.identifier.kind());
+        if let Some(verification) = new.verification.as_ref().filter(|_| allowed) {
+            takeover(mutation, read_set, (&new.identifier, verification), &mut losers)?;
         }
     }
 
@@ -47,11 +49,10 @@ type Losers<'v> = BTreeMap<LocalityId, (&'v Record, Record)>;
 fn takeover<'v>(
     mutation: &Mutation,
     read_set: &'v ReadSet,
-    new: &NewIdentity,
+    (identifier, verification): (&Identifier, &Verification),
     losers: &mut Losers<'v>,
 ) -> Result<(), DecideError> {
-    let ReadState::Present(claim) =
-        read_set.claim(&mutation.key(&new.identifier), mutation.dry_run)
+    let ReadState::Present(claim) = read_set.claim(&mutation.key(identifier), mutation.dry_run)
     else {
         return Ok(());
     };
@@ -61,8 +62,9 @@ fn takeover<'v>(
         .ok_or_else(|| Error::Internal("a claim without its owner".into()))?;
     let (_, after) = losers.entry(owner).or_insert_with(|| (before, before.clone()));
     let unlisted = |_| Error::Internal("a claim of a user who does not list it".into());
-    let n = user_edits::position(&after.user, &new.identifier).map_err(unlisted)?;
-    if after.user.identities[n].verification.is_none() {
+    let n = user_edits::position(&after.user, identifier).map_err(unlisted)?;
+    let own = &after.user.identities[n];
+    if mutation.policies.yields(own, verification, mutation.now()) {
         after.remove_identity(n);
     }
 

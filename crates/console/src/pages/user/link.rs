@@ -15,7 +15,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::reading::{self, Reading};
-use crate::views::{Commands, UserView, identity};
+use crate::views::{Commands, UserView, duration, identity};
 use crate::visit::Visit;
 
 #[derive(Template)]
@@ -27,6 +27,8 @@ struct LinkPage {
     kinds: [(&'static str, &'static str); 6],
     /// Whether a verified identity is taken from a user who has it unverified.
     verified_wins: bool,
+    /// How much older the verification of a phone must be to be taken; may be empty.
+    phone_takeover_after: String,
     commands: Commands,
 }
 
@@ -85,11 +87,15 @@ fn request(tenant: &str, id: &str, form: &Form, identifier: v1::Identifier) -> L
 
 async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
     let status = draft.status();
+    let policies = policies(&visit.client(tenant)).await;
     let page = LinkPage {
         frame: visit.frame(tenant),
         user: UserView::of(user),
         kinds: KINDS,
-        verified_wins: policies(&visit.client(tenant)).await.verified_wins,
+        verified_wins: policies.verified_wins,
+        phone_takeover_after: policies
+            .phone_takeover_after
+            .map_or_else(String::new, |time| duration::text(Some(&time))),
         commands: commands(tenant, user, &draft.form),
         draft,
     };

@@ -122,6 +122,7 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
         inbox_retention,
         inbox_limit,
         rule_notices,
+        phone_takeover_after,
     } = update;
     hash.number(0, holds.len() as u64);
     for (kind, time) in holds {
@@ -148,6 +149,9 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
     }
     inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
     rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
+    if let Some(period) = phone_takeover_after {
+        hash.number(9, period.as_millis() as u64);
+    }
 
     definitions(hash, attributes);
 }

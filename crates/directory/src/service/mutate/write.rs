@@ -42,10 +42,8 @@ pub struct RawIdentity<'a> {
 }
 
 /// The counter of identities that verified ones displace: its name and help text.
-pub const DISPLACED: (&str, &str) = (
-    "polynym_displaced_identities_total",
-    "Unverified identities that went to a user who had them verified",
-);
+pub const DISPLACED: (&str, &str) =
+    ("polynym_displaced_identities_total", "Users who lost identities to a user who verified them");
 
 impl Directory {
     /// Registers a user.
@@ -304,7 +302,7 @@ impl Directory {
 
 fn log_takeover(Takeover { winner, loser }: &Takeover) {
     metrics::counter!(DISPLACED.0).increment(1);
-    tracing::info!(%winner, %loser, "a verified identity displaced an unverified one");
+    tracing::info!(%winner, %loser, "an identity went to a user who verified it");
 }
 
 /// Rejects verifications in the future. Clocks may differ by [`SKEW`].

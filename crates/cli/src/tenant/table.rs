@@ -1,0 +1,102 @@
+//! A tenant as a table.
+
+use prost_types::Duration as ProtoDuration;
+
+use super::hold_of;
+use crate::output::{self, Table, printable};
+use polynym_identifier::Kind;
+use polynym_proto::v1::{AttributeDefinition, AttributeType, Policies, Tenant as Message};
+
+/// The rows about the history.
+fn history_rows(policies: &Policies) -> Vec<(String, String)> {
+    let retention = duration_text(&policies.history_retention.unwrap_or_default());
+    let mut rows = vec![("history is kept for".to_owned(), retention)];
+    if let Some(time) = &policies.history_since_time {
+        rows.push(("history is complete since".to_owned(), time.to_string()));
+    }
+    if let Some(time) = &policies.history_extend_time {
+        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
+        rows.push((format!("history of before {time} is kept for"), former));
+    }
+    if let Some(time) = &policies.history_change_time {
+        rows.push(("removal of older history began at".to_owned(), time.to_string()));
+    }
+    rows
+}
+
+/// The rows of a tenant: its policies and its times.
+pub fn fields(tenant: &Message) -> Table {
+    let policies = tenant.policies.clone().unwrap_or_default();
+    let history = history_rows(&policies);
+    let mut holds = policies.holds.unwrap_or_default();
+    let mut table = output::table(["tenant", &printable(&tenant.tenant)]);
+    let mut row = |name: &str, value: String| {
+        table.add_row([name.to_owned(), value]);
+    };
+    for kind in Kind::ALL {
+        if let Some(time) = hold_of(&mut holds, kind) {
+            row(&format!("{kind}s are held for"), duration_text(time));
+        }
+    }
+
+    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+    row("hide unverified", switch(policies.hide_unverified));
+    row("verified wins", switch(policies.verified_wins));
+    if let Some(time) = &policies.phone_takeover_after {
+        row("phones can be taken after", duration_text(time));
+    }
+    row("keep primary identity", switch(policies.keep_primary_identity));
+    row("keep last identity", switch(policies.keep_last_identity));
+    row("allow look-alikes", switch(policies.allow_lookalikes));
+    let reserved = policies
+        .reserved_handles
+        .map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
+    row("reserved handles", printable(&reserved).into_owned());
+    for definition in &policies.attribute_definitions {
+        let name = format!("attribute {}", printable(&definition.name));
+        row(&name, definition_text(definition));
+    }
+    row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
+    row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
+    history.into_iter().for_each(|(name, value)| row(&name, value));
+    row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
+    row("notices in an inbox", policies.inbox_limit.to_string());
+    row("rule notices", switch(policies.rule_notices));
+    row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
+    row(
+        "policies changed",
+        tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
+    );
+    if let Some(time) = &tenant.delete_time {
+        let users = if tenant.delete_users { "with its users" } else { "unless it has users" };
+        row("being deleted", format!("since {time}, {users}"));
+    }
+    row("etag", printable(&tenant.etag).into_owned());
+
+    table
+}
+
+/// The definition of an attribute in words.
+fn definition_text(definition: &AttributeDefinition) -> String {
+    let value_type = match definition.r#type() {
+        AttributeType::Unspecified => "any type".to_owned(),
+        known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
+    };
+    let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
+    let change = match &definition.index_change_time {
+        Some(time) => format!(", the index is being changed since {time}"),
+        None => String::new(),
+    };
+    format!("{value_type}, {indexed}{change}")
+}
+
+const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
+
+/// A duration in the largest unit without a remainder.
+pub fn duration_text(time: &ProtoDuration) -> String {
+    let divides = |(_, seconds): &&(&str, i64)| time.nanos == 0 && time.seconds % seconds == 0;
+    match UNITS.iter().find(divides) {
+        Some((unit, seconds)) => format!("{} {unit}", time.seconds / seconds),
+        None => time.to_string(),
+    }
+}
