@@ -45,6 +45,7 @@ fn change(
     if imported.reimport.on_existing == OnExisting::Skip {
         return Ok(import::existing(id));
     }
+    let imported = &*imported.for_user(&before.user);
 
     let (kept, skipped) = match imported.on_conflict {
         OnConflict::Reject => {
@@ -79,6 +80,7 @@ fn change(
 pub fn leaves(mutation: &Mutation, imported: &ImportedUser, user: &User) -> bool {
     let mut record = Record::new(user.clone());
     let is_changeable = matches!(user.state, State::Active | State::Disabled);
+    let imported = &*imported.for_user(user);
     is_changeable && apply(mutation, imported, &mut record).is_ok() && record.user == *user
 }
 
