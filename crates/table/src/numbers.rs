@@ -61,6 +61,8 @@ pub fn plain(cell: &str, locale: &Locale) -> Option<String> {
     let is_decimal = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match decimals {
         Some(decimals) => is_decimal(decimals).then(|| format!("{sign}{whole}.{decimals}")),
+        // 0,750 is less than one, in whatever language.
+        None if digits.starts_with('0') && whole != digits => None,
         None => Some(format!("{sign}{whole}")),
     }
 }
@@ -77,7 +79,6 @@ fn ungrouped(text: &str, locale: &Locale) -> Option<String> {
             let first = groups.next()?;
             let is_grouped = (1..=3).contains(&first.len())
                 && is_digits(first)
-                && !first.starts_with('0')
                 && groups.clone().all(|group| group.len() == 3 && is_digits(group));
             is_grouped.then(|| text.replace(sign, ""))
         }
@@ -99,6 +100,8 @@ mod tests {
             ("1 234", Some("1234")),
             ("3.5", None),
             ("1.234", Some("1234")),
+            ("0.007,50", Some("0007.50")),
+            ("0.750", None),
             ("12.34,5", None),
             ("", None),
             ("5,", None),
