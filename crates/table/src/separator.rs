@@ -32,8 +32,8 @@ pub fn found(head: &[u8]) -> u8 {
     SEPARATORS.into_iter().rev().max_by_key(score).unwrap_or(b',')
 }
 
-/// The columns of the first row, and the share of rows that have as many, in hundredths. Blank cells
-/// after the last column do not count.
+/// The columns of the first row, and the share of rows that have as many, in hundredths. Blank
+/// cells after the last column do not count.
 fn columns(head: &[u8], separator: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new()
         .delimiter(separator)
