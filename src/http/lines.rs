@@ -260,6 +260,7 @@ mod tests {
         let parsed = options("tenant=a%20b&on_existing=update&fields=email&fields=state").unwrap();
         assert_eq!((parsed.tenant.as_str(), parsed.fields.len()), ("a b", 2));
         assert_eq!(parsed.on_existing(), OnExisting::Update);
+        assert_eq!(options("on_existing=fill").unwrap().on_existing(), OnExisting::Fill);
         for wrong in ["on_conflict=x", "validate_only=1", "tenants=a", "on_existing=unspecifie"] {
             assert!(options(wrong).is_err(), "{wrong}");
         }

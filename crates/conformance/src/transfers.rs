@@ -29,6 +29,7 @@ pub fn cases() -> Vec<Case> {
         case(merge_links::a_listed_user_who_was_not_merged_stays),
         case(reimporting::an_update_sets_what_the_line_has),
         case(reimporting::a_replacement_removes_what_the_line_lacks),
+        case(reimporting::a_filling_line_leaves_what_the_user_has),
         case(reimporting::a_line_changes_only_the_user_that_it_names),
         case(reimporting::policies_hold_for_lines),
     ]

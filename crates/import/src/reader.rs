@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use polynym_lines::Parsed;
-use polynym_proto::v1::ImportUsersRequest;
 use polynym_proto::v1::import_users_request::Options as ImportOptions;
+use polynym_proto::v1::{ImportUsersRequest, OnExisting};
 use polynym_table::locale::NEUTRAL;
-use polynym_table::{CellError, Given, Mapping, Options, Row, Table, Tally};
+use polynym_table::{CellError, Given, MappedUser, Mapping, Options, Row, Table, Tally};
 use prost::Message;
 use tokio::sync::mpsc::Sender;
 
@@ -120,12 +120,14 @@ impl FileReader {
     ) -> Result<(i64, Tally), ReadError> {
         let table = Table::open(reader, given.encoding, given.separator);
         let mut table = table.map_err(ReadError::File)?;
-        let options = Options { locale: given.locale.unwrap_or(NEUTRAL), ..given.options };
-        let mapping =
+        let replaces = self.options.on_existing() == OnExisting::Replace;
+        let locale = given.locale.unwrap_or(NEUTRAL);
+        let options = Options { locale, replaces, ..given.options };
+        let mut mapping =
             Mapping::new(&given.maps, &table.columns, options).map_err(ReadError::Mapping)?;
         let mut import = ImportOptions { fields: mapping.fields(), ..self.options.clone() };
         if let Some(name) = key {
-            import.key = mapping.key(name, &table.columns).map_err(ReadError::Mapping)?;
+            import.key = mapping.set_key(name, &table.columns).map_err(ReadError::Mapping)?;
         }
         if !self.begin(import) {
             return Ok((0, Tally::default()));
@@ -138,7 +140,9 @@ impl FileReader {
                 continue;
             }
             count += 1;
-            if !self.row(row, &mapping, &mut tally)? {
+            let (mapped, row) = read_row(row, &mapping);
+            mapped.iter().for_each(|mapped| tally.add(mapped, &layout.columns));
+            if !self.row(row, mapped)? {
                 break;
             }
         }
@@ -146,20 +150,13 @@ impl FileReader {
     }
 
     /// Sends a row. Returns whether the import continues.
-    fn row(&self, row: Row, mapping: &Mapping, tally: &mut Tally) -> Result<bool, ReadError> {
-        let Row { line, cells, error, bytes } = row;
-        let mapped = match error {
-            Some(message) => Err((None, message)),
-            None => mapping
-                .user(&cells)
-                .map_err(|CellError { column, message }| (Some(column), message)),
-        };
+    fn row(&self, row: Row, mapped: Result<MappedUser, Fault>) -> Result<bool, ReadError> {
+        let Row { line, cells, bytes, .. } = row;
         let original = |identity_columns| {
             Some(Original::Row(Arc::new(OriginalRow { cells, identity_columns })))
         };
         match mapped {
             Ok(mapped) => {
-                tally.add(&mapped);
                 let original = original(mapped.identity_columns);
                 let request = ImportUsersRequest { user: Some(mapped.user), ..Default::default() };
                 self.send(line, original, request, bytes)
@@ -195,6 +192,20 @@ impl FileReader {
         self.rejects.add(rejected).map_err(ReadError::Rejects)?;
         Ok(!self.window.is_closed())
     }
+}
+
+/// Why a row has no user: the column of the fault, and its words.
+type Fault = (Option<usize>, String);
+
+/// The user of a row, and the row.
+fn read_row(mut row: Row, mapping: &Mapping) -> (Result<MappedUser, Fault>, Row) {
+    let mapped = match row.error.take() {
+        Some(message) => Err((None, message)),
+        None => mapping
+            .user(&row.cells)
+            .map_err(|CellError { column, message }| (Some(column), message)),
+    };
+    (mapped, row)
 }
 
 /// A line that could not be read.

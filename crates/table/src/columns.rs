@@ -100,6 +100,19 @@ pub fn pairs(map: &str, columns: &Columns) -> Vec<String> {
     pairs
 }
 
+/// A field and the separator of its values: `email[;]`.
+///
+/// # Errors
+/// The separator is no single sign: in words.
+pub fn listed(text: &str) -> Result<(&str, Option<char>), String> {
+    let Some((field, rest)) = text.split_once('[') else { return Ok((text, None)) };
+    let mut signs = rest.chars();
+    match (signs.next(), signs.as_str()) {
+        (Some(separator), "]") if !separator.is_alphanumeric() => Ok((field, Some(separator))),
+        _ => Err("a separator is one sign, as in email[;]".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

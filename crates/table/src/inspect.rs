@@ -1,11 +1,12 @@
 //! Proposes how to read a file, and shows what would happen with its rows.
 
 mod guess;
+mod headers;
 mod proposal;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read};
 
 use encoding_rs::{Encoding, WINDOWS_1252};
 use polynym_identifier::{Dialling, Identifier};
@@ -16,7 +17,7 @@ use crate::map_file::{Given, MapFile};
 use crate::mapping::{MappedUser, Mapping, Options};
 use crate::rows::{Row, Table};
 use crate::separator;
-use proposal::{Proposal, cells};
+use proposal::{ColumnTraits, Proposal, cells};
 
 /// The bytes in which a file's encoding is guessed.
 const HEAD_BYTES: usize = 1 << 20;
@@ -32,6 +33,10 @@ const SHOWN_CELLS: usize = 3;
 const MAX_COMPARED: usize = 2_000_000;
 /// The reasons of rejects that are told apart.
 const MAX_REASONS: usize = 100;
+/// The columns and words for no value that are told apart.
+const MAX_ABSENT: usize = 1_000;
+/// The name of what is not told apart.
+const OTHER: &str = "other";
 
 /// What a file has, and how to read it.
 pub struct Inspection {
@@ -72,14 +77,19 @@ pub struct Tally {
     pub national: BTreeMap<String, u64>,
     /// Those of them without the national prefix, which may be of another region.
     pub without_prefix: u64,
-    /// Cells with a word for no value.
-    pub absent: u64,
+    /// Cells with a word for no value, by their columns and their words.
+    pub absent: BTreeMap<(String, String), u64>,
 }
 
 impl Tally {
-    /// Adds a user.
-    pub fn add(&mut self, mapped: &MappedUser) {
-        self.absent += mapped.absent as u64;
+    /// Adds a user of a table with these columns.
+    pub fn add(&mut self, mapped: &MappedUser, columns: &Columns) {
+        for (column, word) in &mapped.absent {
+            let key = (columns.name(*column).to_owned(), word.clone());
+            let is_known = self.absent.len() < MAX_ABSENT || self.absent.contains_key(&key);
+            let key = if is_known { key } else { (OTHER.to_owned(), OTHER.to_owned()) };
+            *self.absent.entry(key).or_default() += 1;
+        }
         for (region, dialling) in &mapped.phones {
             match dialling {
                 Dialling::International => self.international += 1,
@@ -92,31 +102,46 @@ impl Tally {
     }
 }
 
-/// Reads a whole file and proposes how to import it.
+/// Reads a whole file and proposes how to import it. The file is opened again if a later row shows
+/// that a column has no numbers.
 ///
 /// # Errors
 /// The file cannot be read, or is no table: in words.
-pub fn inspect(mut reader: impl Read, given: Given) -> Result<Inspection, String> {
+pub fn inspect<R: Read>(
+    mut open: impl FnMut() -> io::Result<R>,
+    given: Given,
+) -> Result<Inspection, String> {
+    let mut open = || open().map_err(|error| error.to_string());
+    let (inspection, all) = read(open()?, given.clone(), ColumnTraits::default())?;
+    match all {
+        Some(all) => read(open()?, given, all).map(|(inspection, _)| inspection),
+        None => Ok(inspection),
+    }
+}
+
+/// Reads a whole file. Returns what all its rows say of its columns, too, if the proposal is
+/// another one with it.
+fn read(
+    mut reader: impl Read,
+    given: Given,
+    known: ColumnTraits,
+) -> Result<(Inspection, Option<ColumnTraits>), String> {
     let mut head = Vec::new();
     let read = reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head);
     read.map_err(|error| error.to_string())?;
     let encoding = given.encoding.or_else(|| is_single_byte(&head).then_some(WINDOWS_1252));
     let whole = Cursor::new(head).chain(reader);
     let mut table = Table::open(whole, encoding, given.separator)?;
-    let (mut first, mut bytes) = (VecDeque::new(), 0);
-    while first.len() < GUESSED_ROWS && bytes < GUESSED_BYTES {
-        let Some(row) = table.rows.next_row()? else { break };
-        bytes += row.bytes;
-        first.push_back(row);
-    }
-
-    let mut proposal = Proposal::new(&table.columns, &first, &given);
+    let mut first = first_rows(&mut table)?;
+    let mut proposal = Proposal::new(&table.columns, &first, &known, &given);
     proposal.file.encoding = given.encoding.or(encoding).map(|encoding| encoding.name().to_owned());
     proposal.file.separator = given.separator.map(separator::name);
-    let options = Options { locale: proposal.locale, ..given.options.clone() };
+    let (locale, seen_traits, mut all) = (proposal.locale, proposal.traits, known);
+    let options = Options { locale, ..given.options.clone() };
     let region = proposal.file.region.clone().unwrap_or_default();
     let options = Options { region, ..options };
-    let maps = if given.maps.is_empty() { proposal.file.maps() } else { given.maps };
+    let is_guess = given.maps.is_empty();
+    let maps = if is_guess { proposal.file.maps() } else { given.maps };
     let mapping = Mapping::new(&maps, &table.columns, options)?;
     let mut inspection = Inspection {
         encoding: table.encoding,
@@ -134,11 +159,30 @@ pub fn inspect(mut reader: impl Read, given: Given) -> Result<Inspection, String
             Some(row) => row,
             None => match table.rows.next_row()? {
                 Some(row) => row,
-                None => return Ok(inspection),
+                None => break,
             },
         };
+        all.add(&row, &locale);
         inspection.add(row, &mapping, &table.columns, &mut seen);
     }
+    let is_other = is_guess
+        && (0..inspection.columns.len()).any(|n| {
+            let field = &inspection.columns[n].field;
+            let is_number = field.ends_with(":int") || field.ends_with(":double");
+            is_number && all.of(n) != seen_traits.of(n)
+        });
+    Ok((inspection, is_other.then_some(all)))
+}
+
+/// The rows from which columns are guessed.
+fn first_rows<R: Read>(table: &mut Table<R>) -> Result<VecDeque<Row>, String> {
+    let (mut first, mut bytes) = (VecDeque::new(), 0);
+    while first.len() < GUESSED_ROWS && bytes < GUESSED_BYTES {
+        let Some(row) = table.rows.next_row()? else { break };
+        bytes += row.bytes;
+        first.push_back(row);
+    }
+    Ok(first)
 }
 
 impl Inspection {
@@ -153,14 +197,14 @@ impl Inspection {
         };
         self.rows += 1;
         if let Err(reason) = mapped.as_ref().map_err(String::clone).and_then(|mapped| {
-            self.tally.add(mapped);
+            self.tally.add(mapped, columns);
             seen.check(mapped, columns, line)
         }) {
             let is_known = self.rejects.contains_key(&reason);
             let reason = if is_known || self.rejects.len() < MAX_REASONS {
                 reason
             } else {
-                "other".to_owned()
+                OTHER.to_owned()
             };
             self.rejects.entry(reason).or_insert((0, line)).0 += 1;
         }
@@ -229,7 +273,7 @@ mod tests {
     #[test]
     fn a_file_of_customers_is_understood() {
         let (bytes, ..) = WINDOWS_1252.encode(CUSTOMERS);
-        let inspection = inspect(&*bytes, Given::default()).unwrap();
+        let inspection = inspect(|| Ok(&*bytes), Given::default()).unwrap();
         assert_eq!((inspection.encoding, &*inspection.separator), ("windows-1252", "semicolon"));
         let file = &inspection.map_file;
         assert_eq!((file.locale.as_deref(), file.region.as_deref()), (Some("de"), Some("DE")));
@@ -256,8 +300,124 @@ mod tests {
     #[test]
     fn a_mapping_may_be_given() {
         let given = Given { maps: vec!["handle=Kundennr.".to_owned()], ..Given::default() };
-        let inspection = inspect(CUSTOMERS.as_bytes(), given).unwrap();
+        let inspection = inspect(|| Ok(CUSTOMERS.as_bytes()), given).unwrap();
         assert_eq!(inspection.encoding, "UTF-8");
         assert_eq!(inspection.columns[0].field, "handle");
+    }
+
+    fn maps(text: &str) -> Vec<String> {
+        inspect(|| Ok(text.as_bytes()), Given::default()).unwrap().map_file.maps()
+    }
+
+    /// One row after those from which columns are guessed makes a column one of texts.
+    #[test]
+    fn the_whole_file_decides_on_numbers() {
+        let rows = |last: &str| {
+            let mut text = "number,amount\n".to_owned();
+            (1..=GUESSED_ROWS + 1).for_each(|n| text += &format!("{n},{n}\n"));
+            text + last
+        };
+        for (last, wanted) in [
+            ("7,7\n", ["attributes.amount:int=amount", "attributes.number:int=number"]),
+            ("007,7.5\n", ["attributes.amount:double=amount", "attributes.number=number"]),
+            (
+                "4000000000000001,7.0\n",
+                ["attributes.amount:int=amount", "attributes.number=number"],
+            ),
+        ] {
+            assert_eq!(maps(&rows(last)), wanted, "{last}");
+        }
+        let inspection = inspect(|| Ok(Cursor::new(rows("007,7.5\n"))), Given::default());
+        let inspection = inspection.unwrap();
+        assert_eq!((inspection.rows, inspection.rejects.len()), (GUESSED_ROWS as u64 + 2, 0));
+    }
+
+    /// Tables with the mappings that they need.
+    const TABLES: &[(&str, &[&str])] = &[
+        // Outlook.
+        (
+            "First Name,Middle Name,Last Name,E-mail Address,E-mail 2 Address,Business Phone,\
+                 Business Fax,Company Main Phone,Home Country/Region,Business Country/Region\n\
+                 Ann,B.,Lee,a@example.com,b@example.com,4155552671,4155552672,4155552673,US,US\n",
+            &[
+                "attributes.business_country_region=Business Country/Region",
+                "attributes.business_fax=Business Fax",
+                "attributes.company_main_phone=Company Main Phone",
+                "display_name=First Name+Middle Name+Last Name",
+                "email=E-mail Address",
+                "email=E-mail 2 Address",
+                "phone=Business Phone",
+                "region=Home Country/Region",
+            ],
+        ),
+        // Google, with a whole name beside its parts.
+        (
+            "Name,Given Name,Family Name,E-mail 1 - Value,Phone 1 - Value\n\
+                 Ann Lee,Ann,Lee,a@example.com,4155552671\n",
+            &[
+                "display_name=Given Name+Family Name",
+                "email=E-mail 1 - Value",
+                "phone=Phone 1 - Value",
+            ],
+        ),
+        // Entra: a state is a part of an address.
+        (
+            "displayName,userPrincipalName,objectId,state,mobilePhone,usageLocation\n\
+                 Ann Lee,ann@example.com,7f3c,Bayern,01711234567,DE\n",
+            &[
+                "attributes.objectid=objectId",
+                "attributes.state=state",
+                "display_name=displayName",
+                "email=userPrincipalName",
+                "phone=mobilePhone",
+                "region=usageLocation",
+            ],
+        ),
+        // Salesforce: its ids are others.
+        (
+            "User ID,FirstName,LastName,Email,MobilePhone,MailingCountry\n\
+                 1047,Ann,Lee,ann@example.com,4155552671,US\n",
+            &[
+                "attributes.user_id:int=User ID",
+                "display_name=FirstName+LastName",
+                "email=Email",
+                "phone=MobilePhone",
+                "region=MailingCountry",
+            ],
+        ),
+        (
+            "Nome,Sobrenome,Telefone,País\nAna,Silva,21 2345-6789,Brasil\n",
+            &["display_name=Nome+Sobrenome", "phone=Telefone", "region=País"],
+        ),
+        (
+            "Voornaam,Tussenvoegsel,Achternaam,Telefoon\nJan,van,Dijk,020 1234567\n",
+            &["display_name=Voornaam+Tussenvoegsel+Achternaam", "phone=Telefoon"],
+        ),
+        (
+            "Förnamn,Efternamn,E-post\nEva,Berg,eva@example.com\n",
+            &["display_name=Förnamn+Efternamn", "email=E-post"],
+        ),
+        (
+            "Keresztnév,Vezetéknév,Telefonszám\nAnna,Nagy,06 1 234 5678\n",
+            &["display_name=Vezetéknév+Keresztnév", "phone=Telefonszám"],
+        ),
+        (
+            "名,姓,電話番号,メールアドレス\n太郎,山田,03-1234-5678,taro@example.com\n",
+            &["display_name=姓+名", "email=メールアドレス", "phone=電話番号"],
+        ),
+        (
+            "姓名,手机号码,邮箱\n王小明,13812345678,wang@example.com\n",
+            &["display_name=姓名", "email=邮箱", "phone=手机号码"],
+        ),
+        ("이름,성,휴대폰\n민수,김,010-1234-5678\n", &["display_name=성+이름", "phone=휴대폰"]),
+        // Names of East Asia below English headers.
+        ("First Name,Last Name\n太郎,山田\n花子,佐藤\n", &["display_name=Last Name+First Name"]),
+    ];
+
+    #[test]
+    fn files_of_programs_and_languages_are_understood() {
+        for (text, wanted) in TABLES {
+            assert_eq!(maps(text), *wanted, "{text}");
+        }
     }
 }

@@ -20,6 +20,7 @@ mod quotes;
 mod regions;
 mod rows;
 pub mod separator;
+mod subject;
 mod times;
 mod value;
 

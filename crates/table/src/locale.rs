@@ -18,6 +18,8 @@ pub struct Locale {
     pub language: &'static str,
     /// The sign before the decimals.
     pub decimal: char,
+    /// The sign between groups of three digits; none if the language's is not known.
+    pub grouping: Option<char>,
     /// The order of a date's parts; none if the language's regions differ.
     pub date_order: Option<DateOrder>,
     /// Words for yes and for no, in lower case.
@@ -32,17 +34,18 @@ const fn locale(
     date_order: DateOrder,
     words: [&'static [&'static str]; 2],
 ) -> Locale {
-    Locale { language, decimal, date_order: Some(date_order), words }
+    let grouping = Some(if decimal == ',' { '.' } else { ',' });
+    Locale { language, decimal, grouping, date_order: Some(date_order), words }
 }
 
 /// Without a locale: decimal points, dates of ISO 8601, English words.
 pub const NEUTRAL: Locale =
-    Locale { language: "en", decimal: '.', date_order: None, words: ENGLISH };
+    Locale { language: "en", decimal: '.', grouping: None, date_order: None, words: ENGLISH };
 
 use DateOrder::{DayFirst, MonthFirst, YearFirst};
 
-const LOCALES: [(&str, Locale); 24] = [
-    ("en", NEUTRAL),
+const LOCALES: [(&str, Locale); 25] = [
+    ("en", Locale { grouping: Some(','), ..NEUTRAL }),
     ("en-US", locale("en", '.', MonthFirst, ENGLISH)),
     ("en-GB", locale("en", '.', DayFirst, ENGLISH)),
     ("de", locale("de", ',', DayFirst, [&["ja", "j", "wahr"], &["nein", "falsch"]])),
@@ -66,6 +69,7 @@ const LOCALES: [(&str, Locale); 24] = [
     ("uk", locale("uk", ',', DayFirst, [&["так", "істина"], &["ні", "хибність"]])),
     ("ja", locale("ja", '.', YearFirst, [&["はい"], &["いいえ"]])),
     ("zh", locale("zh", '.', YearFirst, [&["是"], &["否"]])),
+    ("ko", locale("ko", '.', YearFirst, [&["예", "네"], &["아니요", "아니오"]])),
 ];
 
 impl Locale {
@@ -118,7 +122,7 @@ mod tests {
         assert_eq!(Locale::parse("de-CH").unwrap().decimal, '.');
         assert_eq!(Locale::parse("en-us").unwrap().date_order, Some(MonthFirst));
         assert!(Locale::parse("tlh").unwrap_err().contains("en-GB"));
-        assert_eq!(Locale::languages().count(), 20);
+        assert_eq!(Locale::languages().count(), 21);
     }
 
     #[test]

@@ -6,15 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use csv::StringRecord;
 use polynym_identifier::{Dialling, dialling, is_international};
 use polynym_proto::v1::identifier::Kind;
-use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, State, User};
+use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, User};
 
-use crate::absent::Absent;
-use crate::columns::{Columns, pairs};
+use crate::absent::{Absent, is_error};
+use crate::columns::{Columns, listed, pairs};
 use crate::field::{Field, ValueType};
 use crate::formula::text_of;
 use crate::locale::{Locale, NEUTRAL};
 use crate::regions::region;
-use crate::value::{items, rounded, value};
+use crate::subject::{check_single, is_distinguished_name};
+use crate::value::{float, items, rounded, state, value};
 use crate::{numbers, times};
 
 /// Which telephone numbers are taken.
@@ -40,6 +41,8 @@ pub struct Options {
     pub absent: Absent,
     /// The types of attributes, by their names, unless the mapping gives one.
     pub types: BTreeMap<String, ValueType>,
+    /// Whether users lose what a row lacks, so that an error of a spreadsheet is no empty cell.
+    pub replaces: bool,
 }
 
 impl Default for Options {
@@ -50,6 +53,7 @@ impl Default for Options {
             phones: Phones::default(),
             absent: Absent::default(),
             types: BTreeMap::new(),
+            replaces: false,
         }
     }
 }
@@ -59,6 +63,8 @@ impl Default for Options {
 pub struct Mapping {
     entries: Vec<Entry>,
     region: Option<usize>,
+    /// The field by which rows find their users.
+    key: Option<String>,
     options: Options,
 }
 
@@ -80,8 +86,8 @@ pub struct MappedUser {
     pub identity_columns: Vec<usize>,
     /// How each telephone number is dialled, with its region.
     pub phones: Vec<(String, Dialling)>,
-    /// The cells with a word for no value.
-    pub absent: usize,
+    /// The columns of cells with a word for no value, and the words.
+    pub absent: Vec<(usize, String)>,
 }
 
 /// Why a row has no user.
@@ -128,7 +134,7 @@ impl Mapping {
         let (regions, entries): (Vec<Entry>, _) =
             entries.into_iter().partition(|entry| entry.field == Field::Region);
         let region = regions.first().and_then(|entry| entry.columns.first().copied());
-        Ok(Self { entries, region, options })
+        Ok(Self { entries, region, key: None, options })
     }
 
     /// The field of a column, in words; empty if it has none.
@@ -146,12 +152,12 @@ impl Mapping {
         self.entries.iter().filter_map(|entry| entry.field.changeable()).collect()
     }
 
-    /// The name of the field by which rows find their users, from the name of a field, of an
-    /// attribute or of a column.
+    /// Sets the field by which rows find their users, from the name of a field, of an attribute or
+    /// of a column. Returns its name.
     ///
     /// # Errors
     /// No column has it: in words.
-    pub fn key(&self, name: &str, columns: &Columns) -> Result<String, String> {
+    pub fn set_key(&mut self, name: &str, columns: &Columns) -> Result<String, String> {
         let column = columns.find(name).ok();
         let has = |entry: &&Entry| {
             let field = entry.field.changeable().unwrap_or_default();
@@ -159,8 +165,8 @@ impl Mapping {
                 || field.strip_prefix("attributes.") == Some(name)
                 || column.is_some_and(|column| entry.columns == [column])
         };
-        let found = self.entries.iter().find(has).and_then(|entry| entry.field.changeable());
-        found.ok_or_else(|| {
+        self.key = self.entries.iter().find(has).and_then(|entry| entry.field.changeable());
+        self.key.clone().ok_or_else(|| {
             format!(
                 "--match {name}: no column is mapped to it; mapped are {}",
                 self.fields().join(", ")
@@ -214,16 +220,6 @@ impl Entry {
     }
 }
 
-/// A field and the separator of its values: `email[;]`.
-fn listed(text: &str) -> Result<(&str, Option<char>), String> {
-    let Some((field, rest)) = text.split_once('[') else { return Ok((text, None)) };
-    let mut signs = rest.chars();
-    match (signs.next(), signs.as_str()) {
-        (Some(separator), "]") if !separator.is_alphanumeric() => Ok((field, Some(separator))),
-        _ => Err("a separator is one sign, as in email[;]".to_owned()),
-    }
-}
-
 /// Fails if a field that has one value, or a field's column, occurs twice.
 fn check(entries: &[Entry], columns: &Columns) -> Result<(), String> {
     let mut seen = BTreeSet::new();
@@ -255,7 +251,7 @@ impl<'m> Reading<'m> {
     fn read(&mut self, entry: &Entry) -> Result<(), CellError> {
         let mut texts = Vec::new();
         for column in &entry.columns {
-            texts.extend(self.cell(*column).map(|cell| (*column, cell)));
+            texts.extend(self.cell(*column)?.map(|cell| (*column, cell)));
         }
         let Some((column, cell)) = texts.first() else { return Ok(()) };
         let (column, cell) = (*column, &**cell);
@@ -268,18 +264,17 @@ impl<'m> Reading<'m> {
         let locale = &options.locale;
         match &entry.field {
             Field::UserId => user.user_id = trimmed.to_owned(),
-            Field::DisplayName => {
-                let words: Vec<_> = texts.iter().map(|(_, text)| text.trim()).collect();
-                user.display_name = words.join(" ");
-            }
+            Field::DisplayName => user.display_name = joined(&texts),
             Field::Attribute(name, value_type) => {
                 let known = value_type.or_else(|| options.types.get(name).copied());
                 let value_type = known.unwrap_or(ValueType::String);
+                let is_key = self.mapping.key == entry.field.changeable();
+                if is_key && value_type == ValueType::String && numbers::is_float(trimmed) {
+                    return Err(error(float(trimmed)));
+                }
                 let text = match (value_type, &*texts) {
-                    (ValueType::String, [(_, only)]) => only.clone().into_owned(),
-                    (ValueType::String, several) => {
-                        several.iter().map(|(_, text)| text.trim()).collect::<Vec<_>>().join(" ")
-                    }
+                    (ValueType::String, [_]) => cell.to_owned(),
+                    (ValueType::String, several) => joined(several),
                     _ => trimmed.to_owned(),
                 };
                 let kind = value(value_type, &text, entry.separator, locale);
@@ -299,17 +294,28 @@ impl<'m> Reading<'m> {
     }
 
     /// The text of a cell; none if it has no value.
-    fn cell(&mut self, column: usize) -> Option<Cow<'m, str>> {
+    fn cell(&mut self, column: usize) -> Result<Option<Cow<'m, str>>, CellError> {
         let cell = self.row.get(column).unwrap_or_default();
-        let trimmed = cell.trim();
-        let is_absent = self.mapping.options.absent.has(trimmed);
-        self.mapped.absent += usize::from(is_absent);
-        (!trimmed.is_empty() && !is_absent).then(|| text_of(cell))
+        let (trimmed, options) = (cell.trim(), &self.mapping.options);
+        if options.replaces && is_error(trimmed) {
+            let message = format!(
+                "{trimmed} is an error of a spreadsheet, and would remove what the user has: \
+                 correct its formula, or leave the cell empty"
+            );
+            return Err(CellError { column, message });
+        }
+        let is_absent = options.absent.has(trimmed);
+        if is_absent && self.mapped.absent.iter().all(|(own, _)| *own != column) {
+            self.mapped.absent.push((column, trimmed.to_owned()));
+        }
+        Ok((!trimmed.is_empty() && !is_absent).then(|| text_of(cell)))
     }
 
     fn identities(&mut self, entry: &Entry, column: usize, cell: &str) -> Result<(), CellError> {
         let error = |message| CellError { column, message };
-        match entry.separator {
+        // The name of an entry of a directory has commas, and its parts belong to many.
+        let is_one = matches!(entry.field, Field::Social(_)) && is_distinguished_name(cell);
+        match entry.separator.filter(|_| !is_one) {
             Some(separator) => {
                 for item in items(cell, separator) {
                     self.identity(&entry.field, column, item).map_err(error)?;
@@ -331,6 +337,9 @@ impl<'m> Reading<'m> {
     fn identity(&mut self, field: &Field, column: usize, text: &str) -> Result<(), String> {
         if numbers::is_rounded(text) {
             return Err(rounded(text));
+        }
+        if numbers::is_float(text) {
+            return Err(float(text));
         }
         let owned = text.to_owned();
         let kind = match field {
@@ -365,11 +374,13 @@ impl<'m> Reading<'m> {
     }
 
     /// The region of the row's telephone numbers; may be empty.
-    fn region(&self) -> Result<String, String> {
-        let options = &self.mapping.options;
-        let cell = self.mapping.region.and_then(|column| self.row.get(column)).unwrap_or_default();
-        match cell.trim() {
-            "" => Ok(options.region.clone()),
+    fn region(&mut self) -> Result<String, String> {
+        let cell = match self.mapping.region {
+            Some(column) => self.cell(column).map_err(|error| error.message)?,
+            None => None,
+        };
+        match cell.as_deref().unwrap_or_default().trim() {
+            "" => Ok(self.mapping.options.region.clone()),
             name => region(name).map(str::to_owned).ok_or_else(|| {
                 format!("no country is known by the name {name}: write its code, such as DE")
             }),
@@ -377,25 +388,10 @@ impl<'m> Reading<'m> {
     }
 }
 
-/// Fails if a cell looks like several values.
-fn check_single(field: &Field, text: &str) -> Result<(), String> {
-    let separator = match field {
-        Field::Url => None,
-        Field::Email => text.find([';', ',']).filter(|_| text.matches('@').count() > 1),
-        Field::Phone if text.matches("tel:").count() == 1 => text.find(','),
-        _ => text.find([';', ',']),
-    };
-    let Some(sign) = separator.and_then(|at| text.get(at..=at)) else { return Ok(()) };
-    let name = field.name();
-    Err(format!("the cell has several values: map it as a list, --map '{name}[{sign}]=COLUMN'"))
-}
-
-fn state(cell: &str) -> Result<State, String> {
-    match cell.to_ascii_lowercase().as_str() {
-        "active" => Ok(State::Active),
-        "disabled" => Ok(State::Disabled),
-        _ => Err(format!("{cell}: the state must be active or disabled")),
-    }
+/// The texts of several columns in one.
+fn joined(texts: &[(usize, Cow<'_, str>)]) -> String {
+    let words = texts.iter().map(|(_, text)| text.trim());
+    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -430,7 +426,7 @@ mod tests {
         let mapped = read(&maps, &["a@example.com", "N/A", " 7 ", "", "", "", ""]).unwrap();
         assert_eq!(kinds(&mapped), [&Kind::Email("a@example.com".to_owned())]);
         assert_eq!(mapped.identity_columns, [0]);
-        assert_eq!(mapped.absent, 1);
+        assert_eq!(mapped.absent, [(1, "N/A".to_owned())]);
         assert_eq!(mapped.user.attributes["age"].kind, Some(ValueKind::IntValue(7)));
         let error = read(&maps, &["", "", "x", "", "", "", ""]).unwrap_err();
         assert_eq!(error, CellError { column: 2, message: "is not a whole number".to_owned() });
@@ -452,6 +448,9 @@ mod tests {
         assert_eq!(mapped.phones, [("AT".to_owned(), Dialling::National)]);
         let mapped = read(&maps, &row("612 34 56 78", "")).unwrap();
         assert_eq!(mapped.phones, [("DE".to_owned(), Dialling::WithoutPrefix)]);
+        let mapped = read(&maps, &row("030 1234567", "NULL")).unwrap();
+        assert_eq!(mapped.phones, [("DE".to_owned(), Dialling::National)]);
+        assert_eq!(mapped.absent, [(6, "NULL".to_owned())]);
         let mapped = read(&maps, &row("+34612345678", "Atlantis")).unwrap();
         assert_eq!(mapped.phones, [(String::new(), Dialling::International)]);
         for number in [
@@ -483,10 +482,49 @@ mod tests {
             (["handle=Login"], row("", "a;b"), "--map 'handle[;]=COLUMN'"),
             (["email=E-Mail"], row("a@b.c,d@e.f", ""), "--map 'email[,]=COLUMN'"),
             (["social.x=Login"], row("", "a,b"), "--map 'social.x[,]=COLUMN'"),
+            (["handle=Login"], row("", "Lee, Ann"), "display_name"),
+            (["handle=Login"], row("", "CN=Lee,DC=com"), "--map social.PROVIDER=COLUMN"),
+            (["handle=Login"], row("", "1047.0"), "made a number of this id"),
+            (["social.x[;]=Login"], row("", "583231;583.0"), "made a number of this id"),
         ] {
             let error = read(&maps, &row).unwrap_err().message;
             assert!(error.contains(part), "{error}");
+            assert!(part.starts_with("--map") || !error.contains("[,]"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_key_is_no_number_of_a_program() {
+        let maps = ["attributes.number=Login".to_owned(), "attributes.level:int=Age".to_owned()];
+        let mut mapping = Mapping::new(&maps, &columns(), Options::default()).unwrap();
+        let row = |number| StringRecord::from(vec!["", number, "3.0", "", "", "", ""]);
+        assert!(mapping.user(&row("1047.0")).is_ok(), "a version, perhaps");
+        assert_eq!(mapping.set_key("number", &columns()).unwrap(), "attributes.number");
+        assert!(mapping.user(&row("1047.0")).unwrap_err().message.contains("of this id"));
+        assert!(mapping.user(&row("1047")).is_ok());
+    }
+
+    #[test]
+    fn a_distinguished_name_is_one_account() {
+        let name = r"CN=Lee\, Ann,OU=Staff,DC=example,DC=com";
+        for map in ["social.ldap=Login", "social.ldap[,]=Login"] {
+            let mapped = read(&[map], &["", name, "", "", "", "", ""]).unwrap();
+            let account = Social { provider: "ldap".to_owned(), subject: name.to_owned() };
+            assert_eq!(kinds(&mapped), [&Kind::Social(account)]);
+        }
+    }
+
+    #[test]
+    fn errors_of_spreadsheets_remove_nothing() {
+        let maps = ["handle=Login,attributes.age:int=Age".to_owned()];
+        let row = StringRecord::from(vec!["", "joe", "#BEZUG!", "", "", "", ""]);
+        let read = |replaces| {
+            let options = Options { replaces, ..Options::default() };
+            Mapping::new(&maps, &columns(), options).unwrap().user(&row)
+        };
+        assert_eq!(read(false).unwrap().absent, [(2, "#BEZUG!".to_owned())]);
+        let error = read(true).unwrap_err();
+        assert!(error.column == 2 && error.message.contains("#BEZUG!"), "{error:?}");
     }
 
     #[test]

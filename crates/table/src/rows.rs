@@ -174,12 +174,22 @@ impl<R: Read> Rows<R> {
         }
         let line = self.progress.line_breaks.borrow_mut().line_at(start);
         let bytes = (self.reader.position().byte() - start) as usize;
+        self.drop_surplus(&mut record);
         let error = self.check(&record, bytes).err();
         let cells = match bytes {
             0..=MAX_ROW_BYTES => StringRecord::from_byte_record_lossy(record),
             _ => StringRecord::new(),
         };
         Ok(Some(Row { line, cells, error, bytes }))
+    }
+
+    /// Removes the blank cells after the last column: spreadsheets write them if a row once had
+    /// more.
+    fn drop_surplus(&self, record: &mut ByteRecord) {
+        let is_blank = |cell: &[u8]| cell.trim_ascii().is_empty();
+        if record.iter().skip(self.columns).all(is_blank) {
+            record.truncate(self.columns);
+        }
     }
 
     fn check(&self, record: &ByteRecord, bytes: usize) -> Result<(), String> {
@@ -252,10 +262,12 @@ mod tests {
 
     #[test]
     fn wrong_rows_have_errors() {
-        let (_, rows) = read(b"a,b\nM\xfcller,1\n1\n1,2\n");
+        let (_, rows) = read(b"a,b\nM\xfcller,1\n1\n1,2\n1,2, ,\n1,2,,x\n");
         let error = rows[0].1.as_ref().unwrap_err();
         assert!(error.contains("column 1: byte 2") && error.contains("windows-1252"), "{error}");
         assert!(rows[1].1.as_ref().unwrap_err().contains("2 columns"));
         assert_eq!(rows[2].0, 4);
+        assert_eq!(rows[3].1, Ok(vec!["1".to_owned(), "2".to_owned()]));
+        assert!(rows[4].1.as_ref().unwrap_err().contains("this row has 4"));
     }
 }

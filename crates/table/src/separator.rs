@@ -1,6 +1,6 @@
 //! The separator of a file's columns.
 
-use csv::ReaderBuilder;
+use csv::{ByteRecord, ReaderBuilder};
 
 /// The separators that files have, the usual ones first.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -32,19 +32,21 @@ pub fn found(head: &[u8]) -> u8 {
     SEPARATORS.into_iter().rev().max_by_key(score).unwrap_or(b',')
 }
 
-/// The columns of the first row, and the share of rows that have as many, in hundredths.
+/// The columns of the first row, and the share of rows that have as many, in hundredths. Blank
+/// cells after the last column do not count.
 fn columns(head: &[u8], separator: u8) -> (usize, usize) {
     let mut reader = ReaderBuilder::new()
         .delimiter(separator)
         .has_headers(false)
         .flexible(true)
         .from_reader(head);
-    let counts: Vec<_> = reader.byte_records().take(ROWS).flatten().map(|row| row.len()).collect();
+    let rows: Vec<_> = reader.byte_records().take(ROWS).flatten().collect();
     // The last row may be cut off.
-    let whole =
-        if counts.len() > 2 && counts.len() < ROWS { counts.len() - 1 } else { counts.len() };
-    let first = counts.first().copied().unwrap_or_default();
-    let agreeing = counts[..whole].iter().filter(|count| **count == first).count();
+    let whole = if rows.len() > 2 && rows.len() < ROWS { rows.len() - 1 } else { rows.len() };
+    let first = rows.first().map_or(0, ByteRecord::len);
+    let is_blank = |cell: &[u8]| cell.trim_ascii().is_empty();
+    let agrees = |row: &&ByteRecord| row.len() >= first && row.iter().skip(first).all(is_blank);
+    let agreeing = rows[..whole].iter().filter(agrees).count();
     (first, agreeing * 100 / whole.max(1))
 }
 
@@ -83,6 +85,7 @@ mod tests {
             ("Name, Vorname;Mail;Ort\nSmith, Joe;a;b\nLee;c;d\n", b';'),
             ("a\tb;c\n1\t2,5\n", b'\t'),
             ("a|b|c\n\"1,2\"|3|4\n", b'|'),
+            ("Name, Vorname;Mail;Ort\nSmith, Joe;a;b;;\nLee, Ann;c;d\n", b';'),
             ("mail\na@example.com\n", b','),
             ("mail\na,b,c\nd,e\n", b','),
             ("", b','),

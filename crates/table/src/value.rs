@@ -1,7 +1,7 @@
 //! The value of an attribute in a cell.
 
-use polynym_proto::v1::StringList;
 use polynym_proto::v1::attribute_value::Kind;
+use polynym_proto::v1::{State, StringList};
 
 use crate::field::ValueType;
 use crate::locale::Locale;
@@ -25,10 +25,16 @@ pub fn value(
     if matches!(value_type, ValueType::Int) && numbers::is_rounded(cell) {
         return Err(rounded(cell));
     }
+    if matches!(value_type, ValueType::Int | ValueType::Double)
+        && numbers::is_ambiguous(cell, locale)
+    {
+        let (one, other) = (cell.replace(',', ""), cell.replace(',', "."));
+        return Err(format!("{cell}: {one} or {other}? add --locale, such as en-US or de"));
+    }
     Ok(match value_type {
         ValueType::String => Kind::StringValue(cell.to_owned()),
         ValueType::Int => {
-            let whole = number().and_then(|number| number.parse().ok());
+            let whole = number().and_then(|number| numbers::whole(&number));
             Kind::IntValue(whole.ok_or_else(|| not("a whole number"))?)
         }
         ValueType::Double => {
@@ -58,4 +64,24 @@ pub fn rounded(cell: &str) -> String {
         "a spreadsheet has rounded a long number to {cell}: its digits are lost; format the column \
          as text, and export it again"
     )
+}
+
+/// The error of an id that a program has made a number.
+pub fn float(cell: &str) -> String {
+    format!(
+        "{cell}: a program has made a number of this id; format the column as text, and export it \
+         again"
+    )
+}
+
+/// The state of a user in a cell.
+///
+/// # Errors
+/// There is no such state: in words.
+pub fn state(cell: &str) -> Result<State, String> {
+    match cell.to_ascii_lowercase().as_str() {
+        "active" => Ok(State::Active),
+        "disabled" => Ok(State::Disabled),
+        _ => Err(format!("{cell}: the state must be active or disabled")),
+    }
 }

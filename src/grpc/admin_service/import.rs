@@ -32,10 +32,12 @@ use v1::user_internals::Hold;
 mod batch;
 mod line;
 mod report;
+mod turns;
 
 use batch::{Keys, LineResult, PendingLine, Repeats, UserLine, Work};
 use line::raw_hold;
 use report::{Report, Response};
+use turns::Turns;
 
 /// The maximum bytes of the lines of an import in flight.
 const MAX_BYTES: usize = 8 << 20;
@@ -86,6 +88,7 @@ async fn open(
         last_line: i64::MIN,
         repeats: Repeats::default(),
         keys: Keys::default(),
+        turns: Arc::default(),
     };
     let lines = stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|line| (line, reader)))
@@ -127,6 +130,7 @@ fn import_options(call: &Call, message: &Options) -> Result<ImportOptions, Statu
         Ok(v1::OnExisting::Skip) => OnExisting::Skip,
         Ok(v1::OnExisting::Update) => OnExisting::Update,
         Ok(v1::OnExisting::Replace) => OnExisting::Replace,
+        Ok(v1::OnExisting::Fill) => OnExisting::Fill,
         Err(_) => return Err(invalid_field("options.on_existing", "is unknown")),
     };
     let reimport = Reimport::parse(on_existing, &message.fields, &message.key).map_err(status)?;
@@ -176,6 +180,7 @@ struct LineReader {
     last_line: i64,
     repeats: Repeats,
     keys: Keys,
+    turns: Arc<Turns>,
 }
 
 impl LineReader {
@@ -236,9 +241,14 @@ impl LineReader {
             .acquire_many_owned(bytes as u32)
             .await
             .map_err(|_| internal())?;
-        let repeats = self.repeats.count(&tenant, &user);
+        let turn = self.turns.take(&tenant, &user).await;
+        // A line that may change its user is another one after a line that changed it, too.
+        let mark = match self.import.changes_users() {
+            true => number.to_be_bytes().to_vec(),
+            false => self.repeats.mark(&tenant, &user),
+        };
         let internals = message.internals;
-        let line = UserLine { tenant, user, internals, repeats, _permit: permit };
+        let line = UserLine { tenant, user, internals, mark, _permit: permit, _turn: turn };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
     }
 

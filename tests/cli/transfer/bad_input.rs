@@ -262,7 +262,7 @@ fn empty_rows_are_skipped() {
     let run = |csv: &[u8]| {
         import(&server, folder.path(), &["--format", "csv", "--map", "email=Mail"], csv)
     };
-    let output = run(b"Mail,Team\n,\n\"\",\"\"\nada@example.com,search\n,,\n");
+    let output = run(b"Mail,Team\n,\n\"\",\"\"\nada@example.com,search\n,,\n,,x\n");
     assert_eq!(output.status.code(), Some(1), "the last row has three cells");
     assert!(stdout(&output).starts_with("1 imported, 0 there already, 1 lines rejected"));
     assert_eq!(export(&server, &[]).len(), 1);

@@ -2,6 +2,7 @@
 
 mod backup;
 mod bad_input;
+mod dirty_cells;
 mod earlier_rules;
 mod formulas;
 mod holds;

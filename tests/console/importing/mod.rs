@@ -178,6 +178,25 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
     assert_eq!(old.status, 422);
 }
 
+#[tokio::test]
+async fn a_list_fills_what_users_lack() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let first = "handle,display_name,attributes.city\nfilled1,Ann,\nfilled2,,Oslo\n";
+    let page = upload(&mut browser, "first.csv", first.as_bytes()).await;
+    let page = act(&mut browser, &page, "dry-run", &[]).await;
+    act(&mut browser, &page, "run", &[]).await;
+    let second = "handle,display_name,attributes.city\nfilled1,Other,Nice\nfilled2,Ben,Rome\n";
+    let page = upload(&mut browser, "second.csv", second.as_bytes()).await;
+    let page = act(&mut browser, &page, "dry-run", &[("on_existing", "fill")]).await;
+    page.assert_has(&["Fill: set only what the user lacks", ">Nice</td>", "--on-existing fill"]);
+    assert!(!page.text.contains(">Rome</td>") && !page.text.contains(">Other</td>"));
+    let page = act(&mut browser, &page, "run", &[]).await;
+    assert_eq!(count(&page, "Changed users"), 2);
+    let found = browser.post(&format!("{HOME}/search"), &[("q", "@filled2")]).await;
+    found.assert_has(&["Ben"]);
+}
+
 /// What the console exports changes nobody when it is uploaded again.
 #[tokio::test]
 async fn an_export_changes_nobody() {

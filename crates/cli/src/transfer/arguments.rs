@@ -159,6 +159,8 @@ pub enum OnExisting {
     Update,
     /// The same, and remove what the line lacks of the mapped fields.
     Replace,
+    /// Set what the user lacks and the line has; leave what the user has.
+    Fill,
 }
 
 /// How to generate the ids of new users.

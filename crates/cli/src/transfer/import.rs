@@ -43,7 +43,7 @@ pub async fn run(command: Import) -> Result<(), Failure> {
 
 async fn import(command: Import) -> Result<(), Failure> {
     if command.matches.is_some() && command.on_existing == OnExisting::Reject {
-        let advice = "it finds users who exist: add --on-existing update, replace or skip";
+        let advice = "it finds users who exist: add --on-existing update, fill, replace or skip";
         return Err(Failure::Usage(format!("--match: {advice}")));
     }
     let given = table::given(&command.table)?;
@@ -261,6 +261,7 @@ fn options(session: &Session, command: &Import) -> Options {
         OnExisting::Skip => v1::OnExisting::Skip,
         OnExisting::Update => v1::OnExisting::Update,
         OnExisting::Replace => v1::OnExisting::Replace,
+        OnExisting::Fill => v1::OnExisting::Fill,
     };
     Options {
         tenant: if command.all_tenants { String::new() } else { session.tenant() },

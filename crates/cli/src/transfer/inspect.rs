@@ -1,5 +1,9 @@
 //! `polynym import --inspect`.
 
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::Path;
+
 use polynym_table::{Inspection, inspect};
 
 use super::arguments::Import;
@@ -19,10 +23,23 @@ pub fn run(command: &Import) -> Result<(), Failure> {
         return Err(Failure::Usage(message.to_owned()));
     }
     let given = table::given(&command.table)?;
-    let file = files::open(&command.file)?;
-    let inspection = inspect(file, given).map_err(|error| files::failure(&command.file, error))?;
+    let path = &command.file;
+    let mut file = source(path)?;
+    let open = || file.rewind().and_then(|()| file.try_clone());
+    let inspection = inspect(open, given).map_err(|error| files::failure(path, error))?;
     eprintln!("{}", text(&inspection)?);
     output::print(&inspection.map_file.text().map_err(Failure::Other)?)
+}
+
+/// The file, or a copy of what can be read only once.
+fn source(path: &Path) -> Result<File, Failure> {
+    let failure = |error: io::Error| files::failure(path, error);
+    if std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return File::open(path).map_err(failure);
+    }
+    let mut copy = tempfile::tempfile().map_err(failure)?;
+    io::copy(&mut files::open(path)?, &mut copy).map_err(failure)?;
+    Ok(copy)
 }
 
 fn text(inspection: &Inspection) -> Result<String, Failure> {

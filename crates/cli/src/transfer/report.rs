@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, printable};
 use polynym_proto::v1::import_users_response::Progress;
 use polynym_table::Tally;
 
 const BAR: &str = "{bar:30} {percent}%  {msg}  {eta} left";
+/// The columns and words for no value that are shown.
+const MAX_WORDS: usize = 20;
 const SPINNER: &str = "{spinner}  {msg}";
 
 /// A progress bar; hidden unless standard error is a terminal.
@@ -83,7 +85,8 @@ impl Summary<'_> {
                 "international_phones": self.tally.international,
                 "national_phones": self.tally.national,
                 "phones_without_prefix": self.tally.without_prefix,
-                "absent_cells": self.tally.absent,
+                "absent_cells": self.tally.absent.values().sum::<u64>(),
+                "absent_words": absent_words(&self.tally),
             }))?;
         } else {
             let verb = if self.dry_run { "would be " } else { "" };
@@ -129,10 +132,24 @@ pub fn tally_text(tally: &Tally) -> String {
              --map region=COLUMN has each row's, --phones strict rejects them"
         );
     }
-    if tally.absent > 0 {
-        let count = tally.absent;
-        text +=
-            &format!("\n{count} cells had a word for no value, such as NULL: --absent '' keeps it");
+    for ((column, word), count) in tally.absent.iter().take(MAX_WORDS) {
+        let (column, word) = (printable(column), printable(word));
+        text += &format!("\n{count} cells of {column} had {word}, which is no value");
+    }
+    match tally.absent.len() {
+        0 => {}
+        1..=MAX_WORDS => text += ": --absent '' keeps such words",
+        all => text += &format!("\nand {} more such columns and words", all - MAX_WORDS),
     }
     text
+}
+
+/// The words for no value in each column.
+fn absent_words(tally: &Tally) -> Vec<serde_json::Value> {
+    let words = tally.absent.iter();
+    words
+        .map(|((column, word), cells)| {
+            serde_json::json!({ "column": column, "word": word, "cells": cells })
+        })
+        .collect()
 }

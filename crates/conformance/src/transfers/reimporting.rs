@@ -103,6 +103,31 @@ pub async fn a_replacement_removes_what_the_line_lacks(f: Fixture) -> Result<(),
     ensure(changed.identities.iter().all(|one| one.primary), "an identity is not primary")
 }
 
+pub async fn a_filling_line_leaves_what_the_user_has(f: Fixture) -> Result<(), Failure> {
+    let joe = joe(&f).await?;
+    f.create(&["email:ann@example.com"]).await?;
+    // The address of another user is no conflict, since the user has one.
+    let names = ["handle:joe", "email:ann@example.com", "social:github/1", "social:x/1"];
+    let mut line = line(&names, OnExisting::Fill)?;
+    line.attributes = attributes(&[("plan", "pro"), ("city", "Oslo")]);
+    line.display_name = "Another".to_owned();
+    (line.state, line.has_state) = (State::Disabled, true);
+    import(&f, &joe, &line).await?;
+    let changed = f.get(joe.id).await?.ok_or("the user is gone")?;
+    equal(&texts(&changed).len(), &4, "the identities")?;
+    let wanted = attributes(&[("city", "Oslo"), ("plan", "free"), ("team", "search")]);
+    equal(&changed.attributes, &wanted, "the attributes")?;
+    equal(&&*changed.display_name, &"Joe", "the display name")?;
+    equal(&changed.state, &State::Active, "the state")?;
+    f.has(&changed).await?;
+
+    let mut second = line.clone();
+    second.identities.truncate(1);
+    second.attributes = attributes(&[("city", "Rome")]);
+    equal(&import(&f, &joe, &second).await?.effect, &Effect::Unchanged, "a line with no more")?;
+    equal(&f.get(joe.id).await?, &Some(changed), "the user after it")
+}
+
 pub async fn a_line_changes_only_the_user_that_it_names(f: Fixture) -> Result<(), Failure> {
     let (joe, ann) = (joe(&f).await?, f.create(&["email:ann@example.com"]).await?);
     let line = line(&["email:ann@example.com", "handle:joe"], OnExisting::Update)?;

@@ -1,7 +1,7 @@
 //! Reading a file: its form, its columns, its first rows, and what is wrong with the others.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use polynym_import::{Lines, Unreadable};
@@ -34,11 +34,11 @@ pub async fn inspect(
 ) {
     let (own, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
-        let reader = own.file.reader(stop);
         if own.is_table {
-            table(reader, given, &own.snapshot().names, types)
+            let open = || Ok(own.file.reader(stop.clone()));
+            table(open, given, &own.snapshot().names, types)
         } else {
-            lines(reader).map(|reading| (given, Vec::new(), reading))
+            lines(own.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
         }
     });
     let outcome = read.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -59,8 +59,8 @@ pub async fn inspect(
     job.end();
 }
 
-fn table(
-    reader: impl Read,
+fn table<R: Read>(
+    open: impl FnMut() -> io::Result<R>,
     settings: Settings,
     names: &[String],
     types: BTreeMap<String, ValueType>,
@@ -72,7 +72,7 @@ fn table(
     }
     let mut given = file.given()?;
     given.options.types = types;
-    let inspection = polynym_table::inspect(reader, given)?;
+    let inspection = polynym_table::inspect(open, given)?;
     let names: Vec<_> = inspection.columns.iter().map(|column| column.name.clone()).collect();
     if names.len() > MAX_COLUMNS || names.iter().map(String::len).sum::<usize>() > MAX_NAME_BYTES {
         return Err(format!(

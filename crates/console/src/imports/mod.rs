@@ -38,12 +38,14 @@ pub fn shown(text: &str) -> String {
 
 /// Advice for the command line, in the words of the console.
 pub fn advice(text: &str) -> String {
-    const WORDS: [(&str, &str); 11] = [
+    const WORDS: [(&str, &str); 13] = [
         ("gunzip -c FILE | polynym import - --format csv", "unpack it first"),
         ("zstdcat FILE | polynym import - --format csv", "unpack it first"),
         ("bzcat FILE | polynym import - --format csv", "unpack it first"),
         ("xzcat FILE | polynym import - --format csv", "unpack it first"),
         ("add --encoding ", "choose the encoding "),
+        ("add --locale, such as ", "choose how numbers and dates are written, such as "),
+        (", --map social.PROVIDER=COLUMN", ""),
         ("or omit --phones strict", "or also take national numbers"),
         ("map it as a list, --map ", "fill in the sign between its values, as in "),
         ("--map FIELD=COLUMN,... says which is which, and --inspect proposes it", "choose one"),

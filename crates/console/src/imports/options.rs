@@ -10,7 +10,7 @@ use crate::form::Form;
 pub struct ImportOptions {
     /// `reject` or `skip-identity`.
     pub on_conflict: String,
-    /// `reject`, `skip`, `update` or `replace`.
+    /// `reject`, `skip`, `update`, `replace` or `fill`.
     pub on_existing: String,
     /// The field by which a line finds its user; empty for all identities.
     pub key: String,
@@ -23,7 +23,7 @@ impl ImportOptions {
             let value = form.get(name);
             known.iter().find(|known| **known == value).unwrap_or(&known[0]).to_string()
         };
-        let on_existing = one_of("on_existing", &["reject", "skip", "update", "replace"]);
+        let on_existing = one_of("on_existing", &["reject", "skip", "update", "replace", "fill"]);
         let key = if on_existing == "reject" { "" } else { form.get("key") };
         Self {
             on_conflict: one_of("on_conflict", &["reject", "skip-identity"]),
@@ -42,6 +42,7 @@ impl ImportOptions {
             "skip" => v1::OnExisting::Skip,
             "update" => v1::OnExisting::Update,
             "replace" => v1::OnExisting::Replace,
+            "fill" => v1::OnExisting::Fill,
             _ => v1::OnExisting::Reject,
         };
         Options {

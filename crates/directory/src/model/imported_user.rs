@@ -2,6 +2,7 @@
 
 pub mod reimport;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::tenant::Tenant;
 use super::user::{Identity, State, User};
 use crate::error::Error;
 use crate::model::event::ChangeSet;
-use crate::model::imported_user::reimport::{LineField, Reimport};
+use crate::model::imported_user::reimport::{LineField, OnExisting, Reimport};
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey};
@@ -127,6 +128,29 @@ impl SkippedIdentity {
 }
 
 impl ImportedUser {
+    /// The line for this user: one that fills has nothing but what the user lacks.
+    pub fn for_user(&self, user: &User) -> Cow<'_, Self> {
+        if self.reimport.on_existing != OnExisting::Fill {
+            return Cow::Borrowed(self);
+        }
+        let provider = |one: &Identifier| one.social_parts().map(|(name, _)| name.into_owned());
+        let is_lacked = |own: &ImportedIdentity| {
+            let own = &own.new.identifier;
+            user.identities
+                .iter()
+                .map(|one| &one.identifier)
+                .all(|present| present.kind() != own.kind() || provider(present) != provider(own))
+        };
+        let mut line = self.clone();
+        line.identities.retain(is_lacked);
+        line.attributes.retain(|name, _| !user.attributes.contains_key(name));
+        if !user.display_name.is_empty() {
+            line.display_name.clear();
+        }
+        line.has_state = false;
+        Cow::Owned(line)
+    }
+
     /// The path of the field that names the identifier of `key`, or the one that `key` guards.
     pub(crate) fn field_of(&self, key: &IdentityKey) -> String {
         match self

@@ -129,6 +129,7 @@ fn change(
     if imported.reimport.on_existing == OnExisting::Skip {
         return Ok(import::existing(id));
     }
+    let imported = &*imported.for_user(&before.user);
 
     let (kept, skipped) = accepted(mutation, read_set, before, imported, undone)?;
     let mut after = before.clone();
@@ -318,6 +319,7 @@ fn restored(mutation: &Mutation, before: &Record, imported: &ImportedUser) -> Re
 pub fn leaves(mutation: &Mutation, imported: &ImportedUser, user: &User) -> bool {
     let mut record = Record::new(user.clone());
     let is_changeable = matches!(user.state, State::Active | State::Disabled);
+    let imported = &*imported.for_user(user);
     is_changeable && apply(mutation, imported, &mut record).is_ok() && record.user == *user
 }
 

@@ -1,10 +1,10 @@
-//! Guesses what a column has, by its name in several languages and by its cells.
+//! Guesses what a column has by its cells, and the locale of a file by the names of its columns.
 
 use std::collections::BTreeMap;
 
 use polynym_identifier::is_international;
-use unicode_normalization::UnicodeNormalization;
 
+use super::headers::by_name;
 use crate::field::{Field, ValueType};
 use crate::locale::{Locale, NEUTRAL};
 use crate::{numbers, times};
@@ -18,79 +18,12 @@ pub enum Guess {
     Url,
     Region,
     GivenName,
+    MiddleName,
     FamilyName,
     FullName,
 }
 
-use Guess::{Email, FamilyName, FullName, GivenName, Handle, Phone, Region, Url};
-
-/// Names of columns, in lower case and without signs and marks, and the languages that have them.
-const NAMES: [(Guess, &str, &[&str]); 34] = [
-    (Email, "", &["mail", "email", "emailaddress", "emails", "mailaddress", "workemail"]),
-    (Email, "de", &["emailadresse", "mailadresse", "emailprivat", "emailgeschaeftlich"]),
-    (Email, "fr", &["courriel", "adressemail", "adresseemail", "adresseelectronique"]),
-    (Email, "es", &["correo", "correoelectronico"]),
-    (Email, "it", &["postaelettronica", "indirizzoemail"]),
-    (Email, "nl", &["mailadres", "emailadres"]),
-    (Email, "sv", &["epost", "epostadress"]),
-    (
-        Phone,
-        "",
-        &["phone", "tel", "phonenumber", "mobile", "telephone", "cell", "cellphone", "gsm"],
-    ),
-    (Phone, "de", &["telefon", "telefonnummer", "handy", "handynummer", "mobil", "rufnummer"]),
-    (Phone, "fr", &["portable", "numerodetelephone", "telephoneportable", "telportable"]),
-    (Phone, "es", &["telefono", "movil", "telefonomovil"]),
-    (Phone, "it", &["cellulare", "numeroditelefono"]),
-    (Phone, "nl", &["telefoon", "telefoonnummer", "mobiel"]),
-    (Handle, "", &["login", "username", "userid", "nickname", "handle", "screenname"]),
-    (Handle, "de", &["benutzername", "benutzer", "benutzerkennung", "anmeldename"]),
-    (Handle, "fr", &["identifiant", "nomdutilisateur", "pseudo"]),
-    (Handle, "es", &["usuario", "nombredeusuario"]),
-    (Handle, "it", &["utente", "nomeutente"]),
-    (Url, "", &["profile", "profileurl", "linkedin", "linkedinurl", "profil"]),
-    (Region, "", &["country", "countrycode", "region", "iso"]),
-    (Region, "de", &["land", "laendercode", "staat"]),
-    (Region, "fr", &["pays", "codepays"]),
-    (Region, "es", &["pais"]),
-    (Region, "it", &["paese", "nazione"]),
-    (GivenName, "", &["firstname", "givenname", "forename"]),
-    (GivenName, "de", &["vorname", "rufname"]),
-    (GivenName, "fr", &["prenom"]),
-    (GivenName, "es", &["nombre", "nombres"]),
-    (FamilyName, "", &["lastname", "surname", "familyname"]),
-    (FamilyName, "de", &["nachname", "familienname"]),
-    (FamilyName, "fr", &["nom", "nomdefamille"]),
-    (FamilyName, "es", &["apellido", "apellidos"]),
-    (FamilyName, "it", &["cognome"]),
-    (FullName, "", &["name", "fullname", "displayname", "contact", "contactname", "anzeigename"]),
-];
-
-/// What the name of a column says: the guess, and the language of the name, which is empty for
-/// names of many languages.
-pub fn by_name(column: &str) -> Option<(Guess, &'static str)> {
-    let name = folded(column).replace('_', "");
-    let found = NAMES.iter().find(|(_, _, names)| names.contains(&&*name));
-    found.map(|(guess, language, _)| (*guess, *language))
-}
-
-/// The letters and digits of a name, in lower case and without marks, with underscores between
-/// words.
-fn folded(name: &str) -> String {
-    let lower = name.to_lowercase().replace('ä', "ae").replace('ö', "oe").replace('ü', "ue");
-    let plain = lower.replace('ß', "ss").nfkd().filter(char::is_ascii).collect::<String>();
-    let words = plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("_")
-}
-
-/// The name of the attribute for a column, from its own.
-pub fn attribute_name(column: &str, position: usize) -> String {
-    let name = folded(column);
-    match name.chars().next() {
-        Some(first) if first.is_ascii_alphabetic() => name,
-        _ => format!("column_{}", position + 1),
-    }
-}
+use Guess::{Email, FamilyName, FullName, GivenName, Handle, MiddleName, Phone, Region, Url};
 
 /// The share of cells that decides, in hundredths: some may be dirty.
 const MOST: usize = 90;
@@ -112,28 +45,78 @@ pub fn by_cells(cells: &[&str]) -> Option<Guess> {
     }
 }
 
+/// What all cells of a column say about its type, beyond what most of them are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// Whether a cell is a name in digits: it begins with 0, as `01067`, or has more digits than
+    /// spreadsheets keep.
+    pub has_names: bool,
+    /// Whether a number has decimals other than 0.
+    pub has_decimals: bool,
+}
+
+/// The digits that spreadsheets keep of a number.
+const KEPT_DIGITS: usize = 15;
+
+impl Traits {
+    /// Adds a cell.
+    pub fn add(&mut self, cell: &str, locale: &Locale) {
+        let digits = cell.strip_prefix(['+', '-']).unwrap_or(cell);
+        if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            self.has_names |=
+                digits.len() > KEPT_DIGITS || (digits.len() > 1 && digits.starts_with('0'));
+        } else if !self.has_decimals && cell.contains(['.', ',']) {
+            self.has_decimals = numbers::plain(cell, locale)
+                .and_then(|number| number.parse().ok())
+                .is_some_and(|number: f64| number.fract() != 0.0);
+        }
+    }
+}
+
 /// The type of the attribute that most cells of a column are.
-pub fn value_type(cells: &[&str], locale: &Locale) -> ValueType {
+pub fn value_type(cells: &[&str], traits: Traits, locale: &Locale) -> ValueType {
     let most = |is: &dyn Fn(&str) -> bool| {
         let count = cells.iter().filter(|cell| is(cell)).count();
         !cells.is_empty() && count * 100 >= cells.len() * MOST
     };
-    // Numbers that begin with 0 are names: 01067 is a postal code.
-    let is_name =
-        |cell: &&&str| cell.len() > 1 && cell.starts_with('0') && !cell.contains(['.', ',']);
-    let has_names = cells.iter().any(|cell| is_name(&cell));
+    // A number that may be two is asked about: either is a double.
+    let is_ambiguous = |cell: &str| numbers::is_ambiguous(cell, locale);
     let number = |cell: &str| numbers::plain(cell, locale);
+    let is_whole = |cell: &str| number(cell).is_some_and(|n| numbers::whole(&n).is_some());
+    let is_double =
+        |cell: &str| is_ambiguous(cell) || number(cell).is_some_and(|n| n.parse::<f64>().is_ok());
     if most(&|cell| !cell.bytes().all(|b| b.is_ascii_digit()) && locale.yes_or_no(cell).is_some()) {
         ValueType::Bool
-    } else if !has_names && most(&|cell| number(cell).is_some_and(|n| n.parse::<i64>().is_ok())) {
+    } else if !traits.has_names && !traits.has_decimals && most(&is_whole) {
         ValueType::Int
-    } else if !has_names && most(&|cell| number(cell).is_some_and(|n| n.parse::<f64>().is_ok())) {
+    } else if !traits.has_names && most(&is_double) {
         ValueType::Double
     } else if most(&|cell| times::parse(cell, locale).is_ok()) {
         ValueType::Time
     } else {
         ValueType::String
     }
+}
+
+/// Whether most cells of a column can be read as a field that has the column's name.
+pub fn fits(field: &Field, cells: &[&str], locale: &Locale) -> bool {
+    let most = |is: &dyn Fn(&str) -> bool| {
+        cells.iter().filter(|cell| is(cell)).count() * 100 >= cells.len() * MOST
+    };
+    match field {
+        Field::UserId => most(&|cell| cell.len() == 36 && cell.matches('-').count() == 4),
+        Field::State => most(&|cell| {
+            ["active", "disabled"].iter().any(|state| cell.eq_ignore_ascii_case(state))
+        }),
+        Field::CreateTime | Field::UpdateTime => most(&|cell| times::parse(cell, locale).is_ok()),
+        _ => true,
+    }
+}
+
+/// Whether most cells are in a script of East Asia, whose people write the family's name first.
+pub fn is_east_asian(cells: &[&str]) -> bool {
+    let is_own = |c: char| matches!(u32::from(c), 0x3040..=0x30ff | 0x3400..=0x9fff | 0xac00..=0xd7af | 0x20000..=0x3ffff);
+    cells.iter().filter(|cell| cell.contains(is_own)).count() * 2 > cells.len()
 }
 
 /// The locale of a file, from the languages of its columns' names: the most frequent one.
@@ -155,7 +138,7 @@ impl Guess {
             Handle => Some(Field::Handle),
             Url => Some(Field::Url),
             Region => Some(Field::Region),
-            GivenName | FamilyName | FullName => None,
+            GivenName | MiddleName | FamilyName | FullName => None,
         }
     }
 }
@@ -164,23 +147,10 @@ impl Guess {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_of_columns_are_known_in_several_languages() {
-        for (column, guess) in [
-            ("E-Mail", Email),
-            ("Téléphone portable", Phone),
-            ("Correo electrónico", Email),
-            ("Länder-Code", Region),
-            ("PRÉNOM", GivenName),
-            ("User ID", Handle),
-        ] {
-            assert_eq!(by_name(column).map(|(guess, _)| guess), Some(guess), "{column}");
-        }
-        assert_eq!(by_name("Notes"), None);
-        let german = locale(["Vorname", "Land", "Nom"].into_iter()).unwrap();
-        assert_eq!(german.language, "de");
-        assert_eq!(attribute_name("Straße & Nr.", 0), "strasse_nr");
-        assert_eq!(attribute_name("住所", 2), "column_3");
+    fn types(cells: &[&str], locale: &Locale) -> ValueType {
+        let mut traits = Traits::default();
+        cells.iter().for_each(|cell| traits.add(cell, locale));
+        value_type(cells, traits, locale)
     }
 
     #[test]
@@ -189,15 +159,28 @@ mod tests {
         for (cells, wanted) in [
             (["1", "25", "300"], ValueType::Int),
             (["1,5", "2", "3"], ValueType::Double),
+            (["1,0", "2,0", "3"], ValueType::Int),
+            (["1,0", "2,0", "3,5"], ValueType::Double),
             (["ja", "nein", "ja"], ValueType::Bool),
             (["04.12.2021", "1.1.2020", "31.12.1999"], ValueType::Time),
             (["01067", "10115", "80331"], ValueType::String),
+            (["4000000000000001", "1", "2"], ValueType::String),
             (["a", "b", "1"], ValueType::String),
         ] {
-            assert_eq!(value_type(&cells, &german), wanted, "{cells:?}");
+            assert_eq!(types(&cells, &german), wanted, "{cells:?}");
         }
+        assert_eq!(types(&["4,750", "1,200"], &NEUTRAL), ValueType::Double);
         assert_eq!(by_cells(&["a@example.com", "b@example.com"]), Some(Email));
         assert_eq!(by_cells(&["+49 30 123456"]), Some(Phone));
         assert_eq!(by_cells(&[]), None);
+        assert_eq!(locale(["Vorname", "Land", "Nom"].into_iter()).unwrap().language, "de");
+    }
+
+    #[test]
+    fn fields_are_recognised_by_their_cells() {
+        assert!(fits(&Field::State, &["Active", "disabled"], &NEUTRAL));
+        assert!(!fits(&Field::State, &["Bayern", "Hessen"], &NEUTRAL));
+        assert!(!fits(&Field::UserId, &["1047", "1048"], &NEUTRAL));
+        assert!(is_east_asian(&["山田", "김", "Lee"]) && !is_east_asian(&["Lee", "王"]));
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling, is_international};
 
-use super::guess::{self, Guess};
+use super::guess::{self, Guess, Traits};
+use super::headers::{attribute_name, by_name, is_dialled};
 use crate::columns::{Columns, REJECT_COLUMNS};
 use crate::field::{Field, ValueType};
 use crate::locale::{Locale, NEUTRAL};
@@ -15,22 +16,58 @@ use crate::rows::Row;
 const DISPLAY_NAME: &str = "display_name";
 const PHONE: &str = "phone";
 const REGION: &str = "region";
+/// The languages whose people write the family's name first.
+const FAMILY_FIRST: [&str; 4] = ["hu", "ja", "ko", "zh"];
 
 /// A proposed map file.
 pub struct Proposal {
     pub file: MapFile,
     pub locale: Locale,
+    /// What the columns say as far as it is known.
+    pub traits: ColumnTraits,
+}
+
+/// The columns that have parts of names.
+type Parts<'n> = Vec<(Guess, &'n str)>;
+
+/// What all cells of each column say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ColumnTraits(Vec<Traits>);
+
+impl ColumnTraits {
+    /// Adds a row.
+    pub fn add(&mut self, row: &Row, locale: &Locale) {
+        if row.error.is_some() {
+            return;
+        }
+        self.0.resize(self.0.len().max(row.cells.len()), Traits::default());
+        for (traits, cell) in self.0.iter_mut().zip(&row.cells) {
+            traits.add(cell.trim(), locale);
+        }
+    }
+
+    /// What the cells of a column say.
+    pub fn of(&self, column: usize) -> Traits {
+        self.0.get(column).copied().unwrap_or_default()
+    }
 }
 
 impl Proposal {
-    /// Guesses what is not given, from the first rows.
-    pub fn new(columns: &Columns, rows: &VecDeque<Row>, given: &Given) -> Self {
+    /// Guesses what is not given, from the first rows and what is known of the others.
+    pub fn new(
+        columns: &Columns,
+        rows: &VecDeque<Row>,
+        known: &ColumnTraits,
+        given: &Given,
+    ) -> Self {
         let names = || columns.names().iter().map(String::as_str);
         let guessed = given.locale.or_else(|| guess::locale(names()));
         let locale = guessed.unwrap_or(NEUTRAL);
-        let mut proposal = Self { file: MapFile::default(), locale };
+        let mut traits = known.clone();
+        rows.iter().for_each(|row| traits.add(row, &locale));
+        let mut proposal = Self { file: MapFile::default(), locale, traits };
         proposal.file.locale = guessed.map(|locale| locale.language.to_owned());
-        let mut parts = Vec::new();
+        let mut parts = Parts::new();
         for (n, name) in names().enumerate() {
             let is_reject = REJECT_COLUMNS.get(n) == Some(&name);
             if name.is_empty() || is_reject || columns.find(name).is_err() {
@@ -39,11 +76,14 @@ impl Proposal {
             let mut cells = cells(rows, n);
             cells.retain(|cell| !given.options.absent.has(cell));
             if !cells.is_empty() {
-                proposal.column(n, name, &cells, &mut parts);
+                let traits = proposal.traits.of(n);
+                proposal.column((n, name), &cells, traits, &mut parts);
             }
         }
-        if !parts.is_empty() && !proposal.file.map.contains_key(DISPLAY_NAME) {
-            for part in parts {
+        if !proposal.file.map.contains_key(DISPLAY_NAME) {
+            let cells_of =
+                |name: &str| columns.find(name).map(|n| cells(rows, n)).unwrap_or_default();
+            for part in ordered(parts, cells_of) {
                 proposal.set(DISPLAY_NAME.to_owned(), part);
             }
         }
@@ -55,23 +95,44 @@ impl Proposal {
     }
 
     /// Maps a column with these cells to its field. Parts of names are left to the caller.
-    fn column<'n>(&mut self, n: usize, name: &'n str, cells: &[&str], parts: &mut Vec<&'n str>) {
-        if let Some(field) = Field::named(name) {
+    fn column<'n>(
+        &mut self,
+        (n, name): (usize, &'n str),
+        cells: &[&str],
+        traits: Traits,
+        parts: &mut Parts<'n>,
+    ) {
+        let exact = Field::named(name).filter(|field| guess::fits(field, cells, &self.locale));
+        if let Some(field) = exact {
             return self.set(field.name(), name);
         }
-        match guess::by_name(name).map(|(guess, _)| guess).or_else(|| guess::by_cells(cells)) {
-            Some(Guess::GivenName) => parts.insert(0, name),
-            Some(Guess::FamilyName | Guess::FullName) => parts.push(name),
+        let guess = by_name(name).map(|(guess, _)| guess).or_else(|| guess::by_cells(cells));
+        match guess.filter(|guess| self.takes(*guess, cells)) {
+            Some(part) if part.field().is_none() => parts.push((part, name)),
             Some(guess) => {
                 let field = guess.field().map_or(String::new(), |field| field.name());
                 self.set(field + &separator_of(cells), name);
             }
             None => {
-                let value_type = guess::value_type(cells, &self.locale);
+                let value_type = match is_dialled(name) {
+                    true => ValueType::String,
+                    false => guess::value_type(cells, traits, &self.locale),
+                };
                 let value_type = Some(value_type).filter(|known| *known != ValueType::String);
-                let attribute = guess::attribute_name(name, n);
+                let attribute = attribute_name(name, n);
                 self.set(Field::Attribute(attribute, value_type).name(), name);
             }
+        }
+    }
+
+    /// Whether a column can have what its name says: numbers are ids of a program, and no handles,
+    /// and a row has one country.
+    fn takes(&self, guess: Guess, cells: &[&str]) -> bool {
+        let is_number = |cell: &&str| cell.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        match guess {
+            Guess::Handle => !cells.iter().all(is_number),
+            Guess::Region => !self.file.map.contains_key(REGION),
+            _ => true,
         }
     }
 
@@ -108,6 +169,30 @@ impl Proposal {
     }
 }
 
+/// The columns of a display name in the order in which its people write them. A whole name stands
+/// for the part that has no column of its own.
+fn ordered<'n>(parts: Parts<'n>, cells_of: impl Fn(&str) -> Vec<&'n str>) -> Vec<&'n str> {
+    let of = |wanted: Guess| {
+        let own = parts.iter().filter(move |(part, _)| *part == wanted);
+        own.map(|(_, name)| *name).collect::<Vec<_>>()
+    };
+    let (given, middle) = (of(Guess::GivenName), of(Guess::MiddleName));
+    let (family, whole) = (of(Guess::FamilyName), of(Guess::FullName));
+    let (given, family) = match (given.is_empty(), family.is_empty()) {
+        (true, _) => (whole, family),
+        (false, true) => (given, whole),
+        (false, false) => (given, family),
+    };
+    let is_last_first = family.iter().any(|name| {
+        let language = by_name(name).map_or("", |(_, language)| language);
+        FAMILY_FIRST.contains(&language) || guess::is_east_asian(&cells_of(name))
+    });
+    match is_last_first {
+        true => [family, given, middle].concat(),
+        false => [given, middle, family].concat(),
+    }
+}
+
 /// The separator of several values in some cells, as `[;]`; empty if there are none.
 fn separator_of(cells: &[&str]) -> String {
     let several = |sign: char| {
@@ -131,7 +216,7 @@ fn most_frequent<'c>(regions: impl Iterator<Item = &'c str>) -> Option<&'c str> 
 }
 
 /// The regions whose telephone numbers people of a language have.
-const REGIONS: [(&str, &[&str]); 8] = [
+const REGIONS: [(&str, &[&str]); 12] = [
     ("de", &["DE", "AT", "CH"]),
     ("fr", &["FR", "BE", "CH", "LU"]),
     ("es", &["ES", "MX", "AR", "CO", "CL"]),
@@ -140,6 +225,10 @@ const REGIONS: [(&str, &[&str]); 8] = [
     ("nl", &["NL", "BE"]),
     ("en", &["US", "GB", "AU", "IE", "IN"]),
     ("sv", &["SE", "FI"]),
+    ("hu", &["HU"]),
+    ("ja", &["JP"]),
+    ("ko", &["KR"]),
+    ("zh", &["CN", "TW", "HK"]),
 ];
 
 /// The region of most telephone numbers in national form; none if there are none, or if fewer than

@@ -9,6 +9,7 @@ use tonic::Status;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::line::raw_user;
+use super::turns::Turn;
 use crate::grpc::status::status;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::model::tenant::Tenant;
@@ -43,9 +44,10 @@ pub struct UserLine {
     pub tenant: Tenant,
     pub user: v1::User,
     pub internals: Option<v1::UserInternals>,
-    /// How many lines before it have the same content, if nothing in it names one person.
-    pub repeats: u32,
+    /// What tells the line from those with the same content.
+    pub mark: Vec<u8>,
     pub _permit: OwnedSemaphorePermit,
+    pub _turn: Turn,
 }
 
 /// Counts equal lines without identities: each is a person of its own.
@@ -53,8 +55,16 @@ pub struct UserLine {
 pub struct Repeats(HashMap<u64, u32>);
 
 impl Repeats {
-    /// The number of earlier lines of the import that have this user.
-    pub fn count(&mut self, tenant: &Tenant, user: &v1::User) -> u32 {
+    /// What tells a line from the earlier lines of the import that have this user: their number;
+    /// nothing if there are none.
+    pub fn mark(&mut self, tenant: &Tenant, user: &v1::User) -> Vec<u8> {
+        match self.count(tenant, user) {
+            0 => Vec::new(),
+            count => count.to_be_bytes().to_vec(),
+        }
+    }
+
+    fn count(&mut self, tenant: &Tenant, user: &v1::User) -> u32 {
         if !user.identities.is_empty() || !user.user_id.is_empty() {
             return 0;
         }
@@ -160,9 +170,7 @@ impl UserLine {
         if let Some(internals) = &self.internals {
             content.extend(internals.encode_to_vec());
         }
-        if self.repeats > 0 {
-            content.extend(self.repeats.to_be_bytes());
-        }
+        content.extend(&self.mark);
         let raw = raw_user(&self.user, self.internals.as_ref())?;
         Ok(Line { tenant: self.tenant.clone(), raw, content: xxh3_128(&content) })
     }

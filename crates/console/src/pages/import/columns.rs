@@ -4,6 +4,8 @@ use crate::imports::{ColumnSetting, Reading, Settings, Snapshot, shown};
 
 /// The columns of a page.
 const PAGE_SIZE: usize = 25;
+/// The words for no value that are shown.
+const MAX_WORDS: usize = 20;
 /// The encodings to choose from.
 pub const ENCODINGS: [&str; 9] = [
     "UTF-8",
@@ -89,9 +91,9 @@ pub fn remarks(reading: &Reading) -> Vec<String> {
             tally.without_prefix
         ));
     }
-    if tally.absent > 0 {
-        let count = tally.absent;
-        remarks.push(format!("{count} cells have a word for no value, such as NULL."));
+    for ((column, word), count) in tally.absent.iter().take(MAX_WORDS) {
+        let (column, word) = (shown(column), shown(word));
+        remarks.push(format!("{count} cells of {column} have {word}, which is no value."));
     }
     remarks
 }

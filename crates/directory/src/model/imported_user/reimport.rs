@@ -27,6 +27,8 @@ pub enum OnExisting {
     Update,
     /// The user gets what the line has, and loses what the line lacks.
     Replace,
+    /// The user gets what it lacks and the line has.
+    Fill,
 }
 
 /// A field of a user in a file.

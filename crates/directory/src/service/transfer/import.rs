@@ -125,6 +125,11 @@ impl Import {
         }
     }
 
+    /// Whether a line may change a user who exists.
+    pub fn changes_users(&self) -> bool {
+        self.options.reimport.finds_users()
+    }
+
     /// Whether the lines are checked without writing.
     pub fn is_dry_run(&self) -> bool {
         self.options.dry_run
