@@ -28,7 +28,7 @@ pub struct RangeSearch<'s> {
 }
 
 impl RangeSearch<'_> {
-    /// The users in a part of the path's range, after `after`.
+    /// The users in one of the path's ranges, after `after`.
     pub async fn run(
         &self,
         range: &Range,
@@ -139,6 +139,6 @@ impl RangeSearch<'_> {
 /// The least value of a user in a part of the path's range.
 fn least(found: &SearchedUser, path: &AccessPath, part: &Range) -> Option<Scalar> {
     let field = path.field()?.clone();
-    let narrowed = AccessPath::Range { field, range: part.clone() };
+    let narrowed = AccessPath::Range { field, ranges: vec![part.clone()] };
     narrowed.position(&found.user)?.value
 }
