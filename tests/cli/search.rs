@@ -58,6 +58,41 @@ fn no_match_is_explained() {
 }
 
 #[test]
+fn people_are_found_by_what_is_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
+    for (name, email) in [
+        ("山田太郎", "email:taro@example.com"),
+        ("김우진", "email:woojin@example.com"),
+        ("Anne-Marie Duval", "email:anne@example.com"),
+        ("Annemarie Weber", "email:weber@example.com"),
+        ("Seán O’Brien", "email:sean@example.com"),
+        ("علی رضایی", "email:ali@example.com"),
+        ("Νίκος", "email:ΝΙΚΑΣ@firma.gr"),
+        ("Jose\u{301} Silva", "email:jose@example.com"),
+    ] {
+        let output = server.run(&["user", "create", "--name", name, "--identity", email]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    for (filter, count) in [
+        ("display_name:太郎", "1"),
+        ("display_name:\"우진\"", "1"),
+        ("display_name:annemarie", "2"),
+        ("display_name:\"anne-marie*\"", "2"),
+        ("display_name:\"o brien\"", "1"),
+        ("display_name:\"o'bri*\"", "1"),
+        ("display_name:\"علي رضايي\"", "1"),
+        ("display_name = \"José Silva\"", "1"),
+        ("identities.email = *ΑΣ@firma.gr", "1"),
+        ("identities.email = ΝΙΚΑΣ*", "1"),
+    ] {
+        let counted = server.run(&["user", "count", filter]);
+        assert_eq!(stdout(&counted).trim(), count, "{filter}: {}", stderr(&counted));
+    }
+}
+
+#[test]
 fn a_wrong_filter_is_shown_with_a_caret() {
     let server = Server::start(&["--sample"]);
     let output = server.run(&["user", "search", "state = AWAY"]);

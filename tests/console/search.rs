@@ -29,6 +29,21 @@ async fn a_paste_is_read_and_finds_its_user() {
 }
 
 #[tokio::test]
+async fn a_part_of_a_name_finds_its_user() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    for (text, name) in [
+        ("민준", "김민준"),
+        ("田中", "花子 田中"),
+        ("小明", "王小明"),
+        ("یوسف", "يوسف حداد"),
+        ("Ni-Bhriain", "Siobhán Ní Bhriain"),
+    ] {
+        browser.post(SEARCH, &[("q", text)]).await.assert_has(&[&format!(">{name}</a>")]);
+    }
+}
+
+#[tokio::test]
 async fn a_filter_finds_users_page_by_page() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;

@@ -96,7 +96,7 @@ fn a_database_of_another_program_is_foreign() {
 
 #[test]
 fn unsupported_versions_are_named() {
-    for version in [0, 1, 2, 3, 10, u64::MAX] {
+    for version in [0, 1, 2, 3, 11, u64::MAX] {
         let error = refused_database(|database| set_schema(database, "schema", version));
         assert!(matches!(error, OpenError::Version { found, .. } if found == version), "{error}");
     }

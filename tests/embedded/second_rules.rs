@@ -12,7 +12,7 @@ use polynym_embedded::{IntegritySession, OpenError, upgrade};
 use polynym_identifier::Rules;
 use tempfile::TempDir;
 
-use super::golden::{META, rows};
+use super::golden::{META, empty_store, rows};
 use super::{FILE, database, open};
 use crate::server::{Server, polynym};
 use crate::support::golden::{self, compare, records, untouched};
@@ -24,10 +24,9 @@ use crate::users::id;
 const STORE: &str = "embedded-rules-2.redb";
 const ROWS: &str = "embedded-rules-2.txt";
 
-/// Returns a folder with a new store of the second rules.
+/// Returns a folder with a new store of the second rules, and of the schema of their time.
 async fn filled() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    drop(open(folder.path()).unwrap());
+    let folder = empty_store(9);
     let transaction = database(folder.path()).begin_write().unwrap();
     transaction
         .open_table(META)

@@ -4,19 +4,20 @@
 use std::path::Path;
 use std::time::Duration;
 
+use polynym_directory::search::Derived;
 use polynym_directory::{
     CurrentRules, LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, TenantChange,
     UserChange, View,
 };
-use polynym_embedded::{Embedded, OpenError, Options, status, upgrade_to};
-use polynym_identifier::{Identifier, Kind, RawIdentifier};
+use polynym_embedded::{Embedded, IntegritySession, OpenError, Options, status, upgrade_to};
+use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 use redb::{ReadableDatabase, TableDefinition};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::golden::empty_store;
 use super::{database, open};
 use crate::server::{Server, polynym};
-use crate::support::golden::{later_rules, records};
+use crate::support::golden::{create_named, later_rules, named, records, untouched};
 use crate::support::unknown_field::{FIELD, has_field, with_field};
 use crate::support::users;
 
@@ -43,7 +44,7 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
 
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
-        printed.contains("upgrading schema version 4 to 9")
+        printed.contains("upgrading schema version 4 to 10")
             && printed.ends_with("rules version 4 now\n"),
         "{printed}"
     );
@@ -53,6 +54,19 @@ async fn an_older_store_is_served_until_it_is_upgraded() {
     assert!(users::look_up(&store, 0).await.unwrap());
     let refused = run("upgrade");
     assert!(String::from_utf8(refused.stderr).unwrap().contains("in use by another process"));
+}
+
+/// A store finds names as the older program did, until it is upgraded.
+#[tokio::test]
+async fn names_of_older_stores_are_found_by_words_until_upgraded() {
+    let folder = empty_store(9);
+    let store = open(folder.path()).unwrap();
+    create_named(&store).await;
+    named(&store, Derived::Words).await;
+    drop(store);
+    upgrade_to(folder.path(), Rules::FIRST, &|line| println!("{line}")).await.unwrap();
+    untouched(&IntegritySession::open(folder.path()).unwrap()).await;
+    named(&open(folder.path()).unwrap(), Derived::Forms).await;
 }
 
 /// A killed upgrade leaves the store in the old version or in the new one.
@@ -70,11 +84,11 @@ async fn a_killed_upgrade_is_completed_by_the_next() {
         tokio::time::sleep(Duration::from_millis(millis)).await;
         let _ = killed.kill();
         killed.wait().unwrap();
-        assert!([4, 9].contains(&status(folder.path()).unwrap().schema_version));
+        assert!([4, 10].contains(&status(folder.path()).unwrap().schema_version));
         assert!(
             polynym(&["store", "upgrade", "--store", &name]).output().unwrap().status.success()
         );
-        assert_eq!(status(folder.path()).unwrap().schema_version, 9);
+        assert_eq!(status(folder.path()).unwrap().schema_version, 10);
         assert!(users::look_up(&open(folder.path()).unwrap(), 0).await.unwrap());
     }
 }

@@ -7,18 +7,21 @@ use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
+use polynym_directory::search::Derived;
 use polynym_directory::{
-    Error, Mutation, MutationKind, Mutations, NewIdentity, PolicyUpdate, Reads, TenantChange,
-    UserChange,
+    Error, Mutation, MutationKind, Mutations, NewIdentity, PolicyUpdate, Reads, Search,
+    TenantChange, UserChange,
 };
 use polynym_identifier::{Identifier, RawIdentifier, Rules};
-use polynym_mongodb::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
+use polynym_mongodb::{
+    InitOptions, IntegritySession, Mongo, OpenError, Options, Supported, init, upgrade_to,
+};
 use tokio::sync::Notify;
 
 use super::golden::{dump, empty_store, golden_store};
 use super::servers::{self, Databases, Layout, ReplicaSet};
 use crate::server::{Server, polynym};
-use crate::support::golden::fill;
+use crate::support::golden::{create_named, fill, named, untouched};
 use crate::support::unknown_field::{has_field, with_field};
 use crate::support::users;
 
@@ -85,7 +88,7 @@ async fn two_versions_work_together_until_the_upgrade() {
     new.mutate(creation(3)).await.unwrap();
     new.check().await.unwrap();
     // The upgrade has rewritten the documents last with the third epoch.
-    assert_eq!(epochs(&database).await, [Some(3), Some(3), Some(5)]);
+    assert_eq!(epochs(&database).await, [Some(3), Some(3), Some(6)]);
     let error = older(&uri).await.err().expect("an older program opened it");
     assert!(matches!(error, OpenError::Version { found: 12, .. }), "{error}");
 }
@@ -183,16 +186,16 @@ async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
     assert!(
         String::from_utf8(output.stdout)
             .unwrap()
-            .ends_with("schema version 12 and rules version 4 now\n")
+            .ends_with("schema version 14 and rules version 4 now\n")
     );
     server.signal("CONT");
     let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
     assert!(created.status.success(), "{created:?}");
     let mut found = epochs(&database).await;
     found.sort_unstable();
-    // The first five epochs are about the schema, the next about moved identities, the last about
+    // The first six epochs are about the schema, the next about moved identities, the last about
     // the rules.
-    assert_eq!(found, [Some(6), Some(7)]);
+    assert_eq!(found, [Some(7), Some(8)]);
 }
 
 /// Stops an upgrade after `lines` messages. Returns false if it had finished.
@@ -238,11 +241,32 @@ async fn upgrades_are_interrupted_every(step: usize) {
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
         new.mutate(creation(1)).await.unwrap();
-        assert_eq!(epochs(&database).await.last(), Some(&Some(5)), "after {lines} sentences");
+        assert_eq!(epochs(&database).await.last(), Some(&Some(6)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += step;
     }
     assert!(lines > 10, "{lines}");
+}
+
+/// A store finds names as the older program did, until an upgrade is done, interrupted or not.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_of_older_stores_are_found_by_words_until_upgraded() {
+    let (_, uri) = empty_store(servers::one_member().await, 12, "versions_names").await;
+    let store = newer(&uri).await;
+    create_named(&store).await;
+    named(&store, Derived::Words).await;
+    // The first sentences are those of a store that users write with forms, which some lack.
+    let mut lines = 1;
+    while interrupted(&uri, lines).await {
+        let store = newer(&uri).await;
+        named(&store, store.derived().unwrap()).await;
+        lines += 1;
+    }
+    upgraded(&uri).await;
+    let audit = IntegritySession::open(&uri).await.unwrap();
+    untouched(&audit).await;
+    audit.close().await;
+    named(&newer(&uri).await, Derived::Forms).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,6 +2,7 @@
 
 mod defining;
 mod duplicates;
+mod names;
 mod paging;
 mod searching;
 
@@ -23,6 +24,9 @@ pub fn cases() -> Vec<Case> {
         case(searching::a_search_shows_the_last_change),
         case(searching::identities_lead_a_search),
         case(searching::words_of_names_are_found),
+        case(names::parts_of_names_are_found),
+        case(names::spellings_of_texts_are_found),
+        case(names::ends_of_addresses_are_found_in_capitals),
         case(searching::ends_of_domains_are_found),
         case(searching::tenants_do_not_find_each_others_users),
         case(searching::random_filters_agree_with_the_reference),

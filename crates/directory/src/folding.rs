@@ -72,10 +72,73 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// The words of a folded text.
 pub fn words_of(folded: &str) -> impl Iterator<Item = &str> {
-    folded
-        .split(|c: char| !c.is_alphanumeric() && !is_mark(c))
-        .filter(|word| !word.is_empty())
-        .map(|word| &word[..word.floor_char_boundary(MAX_WORD_BYTES)])
+    spelt_words(folded).map(|word| shortened(word.text))
+}
+
+/// A word of a folded text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word<'t> {
+    /// The whole word.
+    pub text: &'t str,
+    /// Whether a hyphen joins it to the word before.
+    pub is_joined: bool,
+}
+
+/// The words of a folded text, with what joins them.
+pub fn spelt_words(folded: &str) -> impl Iterator<Item = Word<'_>> {
+    let is_letter = |c: char| c.is_alphanumeric() || is_mark(c);
+    let (mut rest, mut is_first) = (folded, true);
+    std::iter::from_fn(move || {
+        let (gap, after) = rest.split_at(rest.find(is_letter)?);
+        let (text, next) = after.split_at(after.find(|c| !is_letter(c)).unwrap_or(after.len()));
+        let is_joined = !std::mem::take(&mut is_first) && is_hyphen(gap);
+        rest = next;
+        Some(Word { text, is_joined })
+    })
+}
+
+/// The start of a word that is compared.
+pub fn shortened(word: &str) -> &str {
+    &word[..word.floor_char_boundary(MAX_WORD_BYTES)]
+}
+
+fn is_hyphen(gap: &str) -> bool {
+    matches!(gap, "-" | "\u{2010}" | "\u{2011}" | "\u{2012}" | "\u{2013}" | "\u{5be}")
+}
+
+/// A folded word with one form of each Arabic letter that keyboards for Arabic, Persian and Urdu
+/// have in several.
+pub fn fold_letters(word: &str) -> String {
+    let letter = |c| match c {
+        '\u{649}' | '\u{6cc}' | '\u{6d2}' => '\u{64a}',
+        '\u{6a9}' | '\u{6aa}' => '\u{643}',
+        '\u{629}' | '\u{6be}' | '\u{6c1}' | '\u{6c3}' | '\u{6d5}' => '\u{647}',
+        '\u{671}' => '\u{627}',
+        other => other,
+    };
+    word.chars().map(letter).collect()
+}
+
+/// Whether a script writes words without spaces between them: Han, Kana, Hangul and Bopomofo.
+pub const fn is_unspaced(c: char) -> bool {
+    matches!(
+        c,
+        '\u{1100}'..='\u{11ff}'
+            | '\u{3005}'..='\u{3007}'
+            | '\u{3021}'..='\u{3029}'
+            | '\u{3031}'..='\u{303c}'
+            | '\u{3041}'..='\u{312f}'
+            | '\u{3131}'..='\u{318e}'
+            | '\u{31a0}'..='\u{31bf}'
+            | '\u{31f0}'..='\u{31ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{a960}'..='\u{a97c}'
+            | '\u{ac00}'..='\u{d7fb}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{1aff0}'..='\u{1b16f}'
+            | '\u{20000}'..='\u{3ffff}'
+    )
 }
 
 /// The letters of a character without case: in lower case again, since ẞ has no capitals, and SS
@@ -90,19 +153,24 @@ fn is_optional_mark(c: char) -> bool {
 
 /// Apostrophes, which people type in many ways or not at all, and characters without a width.
 const fn is_dropped(c: char) -> bool {
+    is_apostrophe(c)
+        || matches!(
+            c,
+            '\u{ad}' | '\u{640}' | '\u{200b}'..='\u{200f}' | '\u{fe00}'..='\u{fe0f}'
+        )
+}
+
+/// Whether a character is typed as an apostrophe.
+pub const fn is_apostrophe(c: char) -> bool {
     matches!(
         c,
         '\'' | '`'
-            | '\u{ad}'
             | '\u{b4}'
             | '\u{2b9}'..='\u{2bf}'
             | '\u{2c8}'
-            | '\u{640}'
-            | '\u{200b}'..='\u{200f}'
             | '\u{2018}'..='\u{201b}'
             | '\u{2032}'
             | '\u{ff07}'
-            | '\u{fe00}'..='\u{fe0f}'
     )
 }
 

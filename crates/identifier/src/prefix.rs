@@ -10,21 +10,23 @@ use super::trace::nfc;
 use super::{phone, url};
 
 impl Version {
-    /// The start of the canonical forms, by these rules, of the identifiers of a kind that start
+    /// The starts of the canonical forms, by these rules, of the identifiers of a kind that start
     /// with typed text: case, width and composition are folded, phone numbers lose their
-    /// punctuation.
+    /// punctuation. There are several if the next character decides: a capital sigma is final at
+    /// the end of a word.
     ///
     /// ```
     /// use polynym_identifier::{Kind, Rules};
     ///
     /// let fold = |kind, typed| Rules::PRESENT.fold_prefix(kind, typed);
-    /// assert_eq!(fold(Kind::Email, "JOE@Exam"), "joe@exam");
-    /// assert_eq!(fold(Kind::Handle, "@ＪΑΣ"), "jασ");
-    /// assert_eq!(fold(Kind::Url, "http://Twitter.com/Jo"), "https://x.com/jo");
+    /// assert_eq!(fold(Kind::Email, "JOE@Exam"), ["joe@exam"]);
+    /// assert_eq!(fold(Kind::Email, "ΑΣ"), ["ασ", "ας"]);
+    /// assert_eq!(fold(Kind::Handle, "@ＪΑΣ"), ["jασ"]);
+    /// assert_eq!(fold(Kind::Url, "http://Twitter.com/Jo"), ["https://x.com/jo"]);
     /// ```
-    pub fn fold_prefix(self, kind: Kind, typed: &str) -> String {
-        match kind {
-            Kind::Email => email(typed),
+    pub fn fold_prefix(self, kind: Kind, typed: &str) -> Vec<String> {
+        vec![match kind {
+            Kind::Email => return email(typed),
             Kind::Handle => handle(typed),
             Kind::Phone => phone::dialled_prefix(typed).unwrap_or_else(|| typed.to_owned()),
             Kind::Social => social(typed),
@@ -32,26 +34,33 @@ impl Version {
             Kind::Url if self == Self::SECOND => url::second_prefix(typed),
             Kind::Url if self == Self::THIRD => url::third_prefix(typed),
             Kind::Url => url::prefix(typed),
+        }]
+    }
+}
+
+/// The name is in lower case and NFC. The name of a prefix without a domain goes on, or ends there.
+fn email(typed: &str) -> Vec<String> {
+    match typed.split_once('@') {
+        Some((local, domain)) => vec![format!("{}@{}", lower(local), self::domain(domain))],
+        None => {
+            let mut going_on = lower(&format!("{typed}{NEIGHBOUR}"));
+            going_on.truncate(going_on.len() - NEIGHBOUR.len_utf8());
+            distinct([going_on, lower(typed)])
         }
     }
 }
 
-/// The name is in lower case and NFC. The name of a prefix without a domain goes on: its last sigma
-/// is not final.
-fn email(typed: &str) -> String {
-    let lower = |text: &str| nfc(&nfc(text).to_lowercase()).into_owned();
-    match typed.split_once('@') {
-        Some((local, domain)) => format!("{}@{}", lower(local), self::domain(domain)),
-        None => {
-            let mut folded = lower(&format!("{typed}{CONTINUATION}"));
-            folded.truncate(folded.len() - CONTINUATION.len_utf8());
-            folded
-        }
-    }
+/// The text in lower case and NFC, like the name of an address.
+fn lower(text: &str) -> String {
+    nfc(&nfc(text).to_lowercase()).into_owned()
 }
 
 /// A letter that composes with no other.
-const CONTINUATION: char = 'x';
+const NEIGHBOUR: char = 'x';
+
+fn distinct([first, second]: [String; 2]) -> Vec<String> {
+    if first == second { vec![first] } else { vec![first, second] }
+}
 
 /// The complete labels of a domain, in ASCII, then the start of the last one.
 fn domain(typed: &str) -> String {
@@ -87,38 +96,42 @@ fn social(typed: &str) -> String {
 }
 
 impl Version {
-    /// The end of the canonical forms, by these rules, of the identifiers of a kind that end in
+    /// The ends of the canonical forms, by these rules, of the identifiers of a kind that end in
     /// typed text: case and the domains of addresses are folded, phone numbers lose their
-    /// punctuation.
+    /// punctuation. There are several if the character before decides: a capital sigma is final
+    /// after a letter.
     ///
     /// ```
     /// use polynym_identifier::{Kind, Rules};
     ///
     /// let fold = |kind, typed| Rules::PRESENT.fold_suffix(kind, typed);
-    /// assert_eq!(fold(Kind::Email, "@Exämple.ORG"), "@xn--exmple-cua.org");
-    /// assert_eq!(fold(Kind::Phone, "555-26 71"), "5552671");
+    /// assert_eq!(fold(Kind::Email, "@Exämple.ORG"), ["@xn--exmple-cua.org"]);
+    /// assert_eq!(fold(Kind::Email, "Σ@x.org"), ["ς@x.org", "σ@x.org"]);
+    /// assert_eq!(fold(Kind::Phone, "555-26 71"), ["5552671"]);
     /// ```
-    pub fn fold_suffix(self, kind: Kind, typed: &str) -> String {
-        match kind {
-            Kind::Email => self.address_end(typed),
+    pub fn fold_suffix(self, kind: Kind, typed: &str) -> Vec<String> {
+        vec![match kind {
+            Kind::Email => return self.address_end(typed),
             Kind::Phone => typed.chars().filter(|c| !is_punctuation(*c)).collect(),
-            Kind::Handle => self.fold_prefix(kind, typed),
+            Kind::Handle => handle(typed),
             Kind::Social | Kind::Url => typed.to_owned(),
-        }
+        }]
     }
 
     /// The end of an address: of its local part, then its domain; or an end of the domain, whose
     /// first label may be cut.
-    fn address_end(self, typed: &str) -> String {
+    fn address_end(self, typed: &str) -> Vec<String> {
         match (typed.rsplit_once('@'), typed.split_once('.')) {
             (Some((local, domain)), _) => {
-                let local = self.fold_prefix(Kind::Email, local);
-                format!("{local}@{}", self.domain(domain))
+                let domain = self.domain(domain);
+                let after_letter = lower(&format!("{NEIGHBOUR}{local}")).split_off(1);
+                let ends = distinct([after_letter, lower(local)]).into_iter();
+                ends.map(|local| format!("{local}@{domain}")).collect()
             }
             (None, Some((label, domain))) => {
-                format!("{}.{}", label.to_lowercase(), self.domain(domain))
+                vec![format!("{}.{}", label.to_lowercase(), self.domain(domain))]
             }
-            (None, None) => typed.to_lowercase(),
+            (None, None) => vec![typed.to_lowercase()],
         }
     }
 
@@ -145,7 +158,7 @@ mod tests {
     fn prefixes_are_folded_like_stored_values() {
         let cases = [
             (Kind::Email, "JOE", "joe"),
-            (Kind::Email, "ΑΣ", "ασ"),
+            (Kind::Email, "ασ", "ασ"),
             (Kind::Email, "ΑΣ@Ex", "ας@ex"),
             (Kind::Email, "joe@Exämple.CO", "joe@xn--exmple-cua.co"),
             (Kind::Email, "Jose\u{301}", "jos\u{e9}"),
@@ -171,7 +184,7 @@ mod tests {
             (Kind::Url, "", ""),
         ];
         for (kind, typed, folded) in cases {
-            assert_eq!(Version::PRESENT.fold_prefix(kind, typed), folded, "{kind} {typed}");
+            assert_eq!(Version::PRESENT.fold_prefix(kind, typed), [folded], "{kind} {typed}");
         }
     }
 
@@ -197,7 +210,7 @@ mod tests {
         for (typed, hosts, paths) in cases {
             for ((rules, host), path) in versions.into_iter().zip(hosts).zip(paths) {
                 let folded = format!("{host}{path}");
-                assert_eq!(rules.fold_prefix(Kind::Url, typed), folded, "{rules:?} {typed}");
+                assert_eq!(rules.fold_prefix(Kind::Url, typed), [folded], "{rules:?} {typed}");
             }
         }
     }
@@ -216,7 +229,24 @@ mod tests {
             (Kind::Url, "/Jo", "/Jo"),
         ];
         for (kind, typed, folded) in cases {
-            assert_eq!(Version::PRESENT.fold_suffix(kind, typed), folded, "{kind} {typed}");
+            assert_eq!(Version::PRESENT.fold_suffix(kind, typed), [folded], "{kind} {typed}");
+        }
+    }
+
+    /// Each part of a stored address, in capitals, finds it.
+    #[test]
+    fn parts_of_an_address_are_folded_like_the_whole() {
+        for typed in ["ΝΙΚΑΣ@x.gr", "Σ@x.gr", "Α.Σ.Σ@x.gr", "ΣΣ-ΑΣ@x.gr", "νικας@x.gr", "İΣ@x.gr"]
+        {
+            let stored = Version::PRESENT.parse(RawIdentifier::Email(typed)).unwrap();
+            let stored = stored.canonical();
+            for (at, c) in typed.char_indices() {
+                let starts = Version::PRESENT.fold_prefix(Kind::Email, &typed[..at + c.len_utf8()]);
+                let is_start = |start: &String| stored.starts_with(start);
+                assert!(starts.iter().any(is_start), "{typed} {at} {starts:?}");
+                let ends = Version::PRESENT.fold_suffix(Kind::Email, &typed[at..]);
+                assert!(ends.iter().any(|end| stored.ends_with(end)), "{typed} {at} {ends:?}");
+            }
         }
     }
 }

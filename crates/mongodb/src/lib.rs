@@ -185,11 +185,9 @@ impl Mongo {
     /// Rejects a search for which a store of an older schema lacks a complete index.
     fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
         let versions = self.collections.version_guard.versions()?;
-        let has_elements = match path.field() {
-            None => true,
-            Some(field) if field.is_derived() => versions.has_derived(),
-            Some(_) => versions.is_searchable(),
-        };
+        let has_elements = path
+            .field()
+            .is_none_or(|field| versions.is_searchable() && versions.derived().finds(field));
         if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

@@ -283,7 +283,7 @@ pub async fn ends_of_domains_are_found(f: Fixture) -> Result<(), Failure> {
 }
 
 /// The number of users that a filter matches. Each of its paths finds them all, in its order.
-async fn count_found(f: &Fixture, text: &str) -> Result<usize, Failure> {
+pub async fn count_found(f: &Fixture, text: &str) -> Result<usize, Failure> {
     let filter = filter(text)?;
     let (tenant, mut counts) = (&Tenant::DEFAULT, BTreeSet::new());
     for path in filter.access_paths().into_iter().chain([AccessPath::All]) {

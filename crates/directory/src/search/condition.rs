@@ -3,9 +3,9 @@
 use super::element::{reversed, values};
 use super::field::Field;
 use super::lead::AccessPath;
+use super::name::TypedName;
 use super::range::Range;
 use super::scalar::Scalar;
-use crate::folding::words;
 use crate::model::user::User;
 use polynym_identifier::{Identifier, Kind};
 
@@ -20,16 +20,17 @@ pub struct Condition {
 /// The field that a condition tests, and the elements that satisfy it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
-    Field(Field, Range),
+    /// An element of a field in one of these ranges, which are in order.
+    Field(Field, Vec<Range>),
     UpdateTime(Range),
     /// An identity with one of these identifiers: one for each version of the rules.
     Identity(Vec<Identifier>),
-    /// An identity of this kind whose canonical value starts with a text.
-    IdentityPrefix(Kind, String),
-    /// An identity of this kind whose canonical value ends in a text.
-    IdentitySuffix(Kind, String),
+    /// An identity of this kind whose canonical value starts with one of these texts.
+    IdentityPrefix(Kind, Vec<String>),
+    /// An identity of this kind whose canonical value ends in one of these texts.
+    IdentitySuffix(Kind, Vec<String>),
     /// A display name whose last words are these.
-    LastWords(Vec<String>),
+    LastWords(TypedName),
 }
 
 impl Condition {
@@ -40,22 +41,21 @@ impl Condition {
     /// Whether an element satisfies the condition.
     fn has(&self, user: &User) -> bool {
         match &self.subject {
-            Subject::Field(field, range) => {
-                values(user, field).iter().any(|value| range.contains(value))
+            Subject::Field(field, ranges) => {
+                let is_in = |value| ranges.iter().any(|range| range.contains(value));
+                values(user, field).iter().any(is_in)
             }
             Subject::UpdateTime(range) => range.contains(&Scalar::Time(user.update_time)),
             Subject::Identity(identifiers) => {
                 identifiers.iter().any(|identifier| user.identity(identifier).is_some())
             }
-            Subject::IdentityPrefix(kind, prefix) => user.identities.iter().any(|identity| {
-                identity.identifier.kind() == *kind
-                    && identity.identifier.canonical().starts_with(prefix)
-            }),
-            Subject::IdentitySuffix(kind, suffix) => user.identities.iter().any(|identity| {
-                identity.identifier.kind() == *kind
-                    && identity.identifier.canonical().ends_with(suffix)
-            }),
-            Subject::LastWords(last) => words(&user.display_name).ends_with(last),
+            Subject::IdentityPrefix(kind, prefixes) => {
+                has_value(user, *kind, |value| prefixes.iter().any(|text| value.starts_with(text)))
+            }
+            Subject::IdentitySuffix(kind, suffixes) => {
+                has_value(user, *kind, |value| suffixes.iter().any(|text| value.ends_with(text)))
+            }
+            Subject::LastWords(last) => last.is_end_of(&user.display_name),
         }
     }
 
@@ -80,24 +80,39 @@ impl Condition {
             return None;
         }
         Some(match &self.subject {
-            Subject::Field(field, range) => match range.as_point() {
-                // Indexes omit the state of active users.
-                Some(Scalar::String(word)) if *field == Field::State && word == "ACTIVE" => {
-                    return None;
+            Subject::Field(Field::State, ranges) => {
+                match ranges[..].iter().find_map(Range::as_point) {
+                    // Indexes omit the state of active users.
+                    Some(Scalar::String(word)) if word != "ACTIVE" => {
+                        AccessPath::of_ranges(Field::State, ranges.clone())
+                    }
+                    _ => return None,
                 }
-                Some(value) => AccessPath::Equals { field: field.clone(), value: value.clone() },
-                None if *field == Field::State => return None,
-                None => AccessPath::of_range(field.clone(), range.clone()),
-            },
+            }
+            Subject::Field(field, ranges) => AccessPath::of_ranges(field.clone(), ranges.clone()),
             Subject::UpdateTime(_) | Subject::LastWords(_) => return None,
-            Subject::IdentitySuffix(Kind::Email, suffix) => domain_path(suffix),
+            Subject::IdentitySuffix(Kind::Email, suffixes) => domain_path(suffixes.first()?),
             Subject::IdentitySuffix(..) => return None,
             Subject::Identity(identifiers) => AccessPath::Identity(identifiers.clone()),
-            Subject::IdentityPrefix(kind, prefix) => {
-                AccessPath::IdentityPrefix { kind: *kind, prefix: prefix.clone() }
+            Subject::IdentityPrefix(kind, prefixes) => {
+                let prefix = prefixes.iter().map(String::as_str).reduce(common_start)?.to_owned();
+                AccessPath::IdentityPrefix { kind: *kind, prefix }
             }
         })
     }
+}
+
+/// Whether a user has an identity of a kind whose canonical value satisfies a condition.
+fn has_value(user: &User, kind: Kind, is_match: impl Fn(&str) -> bool) -> bool {
+    let identifiers = user.identities.iter().map(|identity| &identity.identifier);
+    let mut own = identifiers.filter(|identifier| identifier.kind() == kind);
+    own.any(|identifier| is_match(identifier.canonical()))
+}
+
+/// The start that two texts have in common.
+fn common_start<'t>(a: &'t str, b: &'t str) -> &'t str {
+    let differs = a.char_indices().zip(b.chars()).find(|((_, a), b)| a != b);
+    &a[..differs.map_or(a.len().min(b.len()), |((at, _), _)| at)]
 }
 
 /// The access path of email addresses with this end: their domain, or an end of it.

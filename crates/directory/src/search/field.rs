@@ -13,8 +13,10 @@ pub enum Field {
     CreateTime,
     /// The name of the state, in capitals. Indexes omit `ACTIVE`.
     State,
-    /// The words of the display name, folded.
+    /// The words of the display name, folded. Stores of older schemas find names by them.
     NameWord,
+    /// The forms of the display name: its words, words that it joins, and parts of words.
+    NameForm,
     /// The domains of the email addresses, each from its last character to its first: a prefix of
     /// that is an end of the domain.
     ReversedDomain,
@@ -29,13 +31,9 @@ impl Field {
             | Self::CreateTime
             | Self::State
             | Self::NameWord
+            | Self::NameForm
             | Self::ReversedDomain => None,
         }
-    }
-
-    /// Whether its values are derived from others of a user. Stores of older schemas lack them.
-    pub const fn is_derived(&self) -> bool {
-        matches!(self, Self::NameWord | Self::ReversedDomain)
     }
 }
 
@@ -58,7 +56,7 @@ impl fmt::Display for Field {
             Self::DisplayName => f.write_str("display_name"),
             Self::CreateTime => f.write_str("create_time"),
             Self::State => f.write_str("state"),
-            Self::NameWord => f.write_str("word of display_name"),
+            Self::NameWord | Self::NameForm => f.write_str("word of display_name"),
             Self::ReversedDomain => f.write_str("reversed domain of identities.email"),
         }
     }

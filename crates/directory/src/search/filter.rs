@@ -1,6 +1,7 @@
 //! Filters: conditions joined by AND, OR and NOT.
 
 use super::condition::{Condition, Subject};
+use super::element::Derived;
 use super::field::Field;
 use super::lead::AccessPath;
 use super::parser;
@@ -33,7 +34,15 @@ impl Filter {
     /// # Errors
     /// [`Error::Invalid`] with the position of the error.
     pub fn parse(text: &str, rules: &[Rules]) -> Result<Self, Error> {
-        parser::parse(text, rules).map(Self)
+        Self::parse_for(text, rules, Derived::Forms)
+    }
+
+    /// Parses a filter for a store with these derived elements.
+    ///
+    /// # Errors
+    /// As [`Filter::parse`].
+    pub fn parse_for(text: &str, rules: &[Rules], derived: Derived) -> Result<Self, Error> {
+        parser::parse(text, rules, derived).map(Self)
     }
 
     /// Whether a user matches. All stores use this.
@@ -123,10 +132,11 @@ impl Condition {
     /// The range of a field with one value per user: such ranges can be intersected.
     fn single_range(&self) -> Option<(&Field, &Range)> {
         match &self.subject {
-            Subject::Field(field @ (Field::DisplayName | Field::CreateTime), range)
-                if !self.differs && range.as_point().is_none() =>
+            Subject::Field(field @ (Field::DisplayName | Field::CreateTime), ranges)
+                if !self.differs =>
             {
-                Some((field, range))
+                let [range] = &ranges[..] else { return None };
+                range.as_point().is_none().then_some((field, range))
             }
             _ => None,
         }
@@ -162,8 +172,9 @@ impl Expression {
                 inner.iter().for_each(|expression| expression.add_classes(compared));
             }
             Self::Not(inner) => inner.add_classes(compared),
-            Self::Is(Condition { subject: Subject::Field(field, range), .. }) => {
-                let class = range.class().filter(|_| field.attribute().is_some());
+            Self::Is(Condition { subject: Subject::Field(field, ranges), .. }) => {
+                let class = ranges.first().and_then(Range::class);
+                let class = class.filter(|_| field.attribute().is_some());
                 compared.extend(class.map(|class| (field, class)));
             }
             Self::Is(_) => {}

@@ -25,12 +25,13 @@ pub enum AccessPath {
         /// The value.
         value: Scalar,
     },
-    /// Users with an element in a range: a comparison, a prefix or presence.
+    /// Users with an element in one of several ranges: a comparison, a prefix, presence, or one of
+    /// several values.
     Range {
         /// The field; never the state.
         field: Field,
-        /// The range. It may be empty.
-        range: Range,
+        /// The ranges, in order. None overlaps another. One may be empty.
+        ranges: Vec<Range>,
     },
     /// The owners of these identifiers, all of one kind: one for each version of the rules.
     Identity(Vec<Identifier>),
@@ -67,7 +68,18 @@ impl AccessPath {
     pub fn of_range(field: Field, range: Range) -> Self {
         match range.as_point() {
             Some(value) => Self::Equals { value: value.clone(), field },
-            None => Self::Range { field, range },
+            None => Self::Range { field, ranges: vec![range] },
+        }
+    }
+
+    /// The access path of several ranges, in order.
+    pub fn of_ranges(field: Field, mut ranges: Vec<Range>) -> Self {
+        match (ranges.len(), ranges.pop()) {
+            (1, Some(only)) => Self::of_range(field, only),
+            (_, last) => {
+                ranges.extend(last);
+                Self::Range { field, ranges }
+            }
         }
     }
 
@@ -113,9 +125,9 @@ impl AccessPath {
                 identifiers.iter().find(|identifier| user.identity(identifier).is_some())?;
                 None
             }
-            Self::Range { field, range } => {
+            Self::Range { field, ranges } => {
                 let mut values = values(user, field);
-                values.retain(|value| range.contains(value));
+                values.retain(|value| ranges.iter().any(|range| range.contains(value)));
                 Some(values.into_iter().min()?)
             }
             Self::IdentityPrefix { kind, prefix } => {
@@ -138,7 +150,10 @@ impl fmt::Display for AccessPath {
         match self {
             Self::All => f.write_str("all users"),
             Self::Equals { field, value } => write!(f, "{field} = {value}"),
-            Self::Range { field, range } => write!(f, "{field} in {range}"),
+            Self::Range { field, ranges } => {
+                let ranges: Vec<_> = ranges.iter().map(Range::to_string).collect();
+                write!(f, "{field} in {}", ranges.join(" or "))
+            }
             Self::Identity(identifiers) => match identifiers.first() {
                 Some(first) => {
                     write!(f, "identities.{} = {}", first.kind(), quoted(first.canonical()))

@@ -101,6 +101,17 @@ struct PathRecord {
     identifiers: Vec<String>,
     #[prost(string, optional, tag = "7")]
     prefix: Option<String>,
+    /// The ranges after the first.
+    #[prost(message, repeated, tag = "8")]
+    further: Vec<RangeRecord>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RangeRecord {
+    #[prost(message, optional, tag = "1")]
+    lower: Option<BoundRecord>,
+    #[prost(message, optional, tag = "2")]
+    upper: Option<BoundRecord>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
@@ -182,12 +193,34 @@ fn read_bound(record: Option<BoundRecord>) -> Result<Bound<Scalar>, DamagedToken
     Ok(if excluded { Bound::Excluded(scalar) } else { Bound::Included(scalar) })
 }
 
+impl From<&Range> for RangeRecord {
+    fn from(range: &Range) -> Self {
+        Self { lower: bound_record(&range.lower), upper: bound_record(&range.upper) }
+    }
+}
+
+impl TryFrom<RangeRecord> for Range {
+    type Error = DamagedToken;
+
+    fn try_from(record: RangeRecord) -> Result<Self, DamagedToken> {
+        Ok(Self { lower: read_bound(record.lower)?, upper: read_bound(record.upper)? })
+    }
+}
+
 impl From<&Field> for FieldRecord {
     fn from(field: &Field) -> Self {
         match field {
             Field::Attribute(name) => Self::Attribute(name.clone()),
-            other => Self::Other(other.to_string()),
+            other => Self::Other(field_word(other)),
         }
+    }
+}
+
+/// The field as tokens name it.
+fn field_word(field: &Field) -> String {
+    match field {
+        Field::NameForm => "form of display_name".to_owned(),
+        other => other.to_string(),
     }
 }
 
@@ -200,12 +233,13 @@ impl TryFrom<FieldRecord> for Field {
             Self::CreateTime,
             Self::State,
             Self::NameWord,
+            Self::NameForm,
             Self::ReversedDomain,
         ];
         match record {
             FieldRecord::Attribute(name) => Ok(Self::Attribute(name)),
             FieldRecord::Other(word) => {
-                others.into_iter().find(|field| field.to_string() == word).ok_or(DamagedToken)
+                others.into_iter().find(|field| field_word(field) == word).ok_or(DamagedToken)
             }
         }
     }
@@ -222,7 +256,11 @@ impl From<&AccessPath> for PathRecord {
         match path {
             AccessPath::All => Self::default(),
             AccessPath::Equals { field, value } => of_range(field, &Range::point(value.clone())),
-            AccessPath::Range { field, range } => of_range(field, range),
+            AccessPath::Range { field, ranges } => {
+                let Some((first, further)) = ranges.split_first() else { return Self::default() };
+                let further = further.iter().map(RangeRecord::from).collect();
+                Self { further, ..of_range(field, first) }
+            }
             AccessPath::Identity(identifiers) => Self {
                 kind: identifiers.first().map(|first| first.kind().to_string()).unwrap_or_default(),
                 identifiers: identifiers.iter().map(|one| one.canonical().to_owned()).collect(),
@@ -239,10 +277,11 @@ impl TryFrom<PathRecord> for AccessPath {
     type Error = DamagedToken;
 
     fn try_from(record: PathRecord) -> Result<Self, DamagedToken> {
-        let PathRecord { field, lower, upper, kind, identifiers, prefix } = record;
+        let PathRecord { field, lower, upper, kind, identifiers, prefix, further } = record;
         if let Some(field) = field {
-            let range = Range { lower: read_bound(lower)?, upper: read_bound(upper)? };
-            return Ok(Self::of_range(field.try_into()?, range));
+            let records = [RangeRecord { lower, upper }].into_iter().chain(further);
+            let ranges = records.map(Range::try_from).collect::<Result<_, _>>()?;
+            return Ok(Self::of_ranges(field.try_into()?, ranges));
         }
         if kind.is_empty() {
             return Ok(Self::All);

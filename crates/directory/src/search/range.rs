@@ -51,6 +51,29 @@ impl Range {
         }
     }
 
+    /// The ranges in their order, without those in others. Ranges that overlap contain each other.
+    pub fn distinct(mut ranges: Vec<Self>) -> Vec<Self> {
+        ranges.sort_by(|a, b| {
+            let lower = lower_key(&a.lower).cmp(&lower_key(&b.lower));
+            lower.then_with(|| upper_key(&b.upper).cmp(&upper_key(&a.upper)))
+        });
+        ranges.dedup_by(|next, before| upper_key(&next.upper) <= upper_key(&before.upper));
+        ranges
+    }
+
+    /// Those of the ranges, in their order, that are not before a value.
+    pub fn from_value<'r>(
+        ranges: &'r [Self],
+        value: Option<&'r Scalar>,
+    ) -> impl Iterator<Item = &'r Self> {
+        let is_before = |range: &Self, value: &Scalar| match &range.upper {
+            Bound::Included(upper) => upper < value,
+            Bound::Excluded(upper) => upper <= value,
+            Bound::Unbounded => false,
+        };
+        ranges.iter().filter(move |range| value.is_none_or(|value| !is_before(range, value)))
+    }
+
     /// The value of a range with a single value.
     pub fn as_point(&self) -> Option<&Scalar> {
         match (&self.lower, &self.upper) {

@@ -7,16 +7,18 @@ use winnow::stream::Location;
 use winnow::token::take_while;
 
 use super::condition::{Condition, Subject};
-use super::element::{MAX_NAME_WORDS, STATES};
+use super::element::{Derived, MAX_NAME_WORDS, STATES};
 use super::fault::SyntaxError;
 use super::field::Field;
 use super::input::{Input, Parsed, cut};
 use super::literal::{Literal, literal};
+use super::name::TypedName;
 use super::range::Range;
-use super::scalar::Scalar;
+use super::scalar::{Class, Scalar};
 use crate::folding::words;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Kind, RawIdentifier, Rules};
+use unicode_normalization::UnicodeNormalization;
 
 /// The maximum size of an attribute's name.
 const MAX_NAME_BYTES: usize = 256;
@@ -106,11 +108,11 @@ pub fn conditions_of(
     path: Path,
     (at, operator): (usize, Operator),
     value: &Literal,
-    rules: &[Rules],
+    (rules, derived): (&[Rules], Derived),
 ) -> Result<(bool, Vec<Condition>), SyntaxError> {
     let is_name = path == Path::Field(Field::DisplayName);
     if is_name && !value.is_any() && (operator == Operator::Has || value.suffix) {
-        return named(value, (at, operator));
+        return named(value, (at, operator), derived);
     }
     Ok((false, vec![condition(path, (at, operator), value, rules)?]))
 }
@@ -119,8 +121,13 @@ pub fn conditions_of(
 fn named(
     value: &Literal,
     (at, operator): (usize, Operator),
+    derived: Derived,
 ) -> Result<(bool, Vec<Condition>), SyntaxError> {
-    let mut words = words(&value.text);
+    let typed = TypedName::new(&value.text, value.prefix);
+    let mut words = match derived {
+        Derived::None | Derived::Words => whole_words(value),
+        Derived::Forms => typed.ranges(),
+    };
     if words.len() > MAX_NAME_WORDS {
         let message = format!("a value has at most {MAX_NAME_WORDS} words; found more");
         return Err(SyntaxError::new(value.at, message));
@@ -130,19 +137,28 @@ fn named(
             without a name)";
         return Err(SyntaxError::new(value.at, message));
     }
+    if words.is_empty() {
+        words.push(vec![Range::prefix("")]);
+    }
 
     let holds = |subject| Condition { subject, differs: false };
-    let has = |range| holds(Subject::Field(Field::NameWord, range));
-    let last = value.suffix.then(|| holds(Subject::LastWords(words.clone())));
-    let start = value.prefix.then(|| words.pop().unwrap_or_default());
-    let whole = words.into_iter().map(|word| has(Range::point(Scalar::String(word))));
-    let prefix = start.map(|start| has(Range::prefix(&start)));
-    let all = whole.chain(prefix).chain(last).collect();
+    let field = derived.name_field();
+    let last = value.suffix.then(|| holds(Subject::LastWords(typed)));
+    let has = |ranges| holds(Subject::Field(field.clone(), ranges));
+    let all = words.into_iter().map(has).chain(last).collect();
     match operator {
         Operator::Equals | Operator::Has => Ok((false, all)),
         Operator::Differs => Ok((true, all)),
         _ => Err(SyntaxError::new(at, STARS_RULE)),
     }
+}
+
+/// The ranges of words, for stores of older schemas: each word itself, and the start of the last.
+fn whole_words(value: &Literal) -> Vec<Vec<Range>> {
+    let mut words = words(&value.text);
+    let start = words.pop_if(|_| value.prefix).map(|start| Range::prefix(&start));
+    let whole = words.into_iter().map(|word| Range::point(Scalar::String(word)));
+    whole.chain(start).map(|range| vec![range]).collect()
 }
 
 const STARS_RULE: &str =
@@ -195,10 +211,25 @@ fn condition(
                 Field::DisplayName => range(operator, Scalar::String(value.text.clone())),
                 _ => range(operator, value.scalar()?),
             };
-            Subject::Field(field, range)
+            let is_text = range.class() == Some(Class::String) && is_equality && !takes_any;
+            let ranges = if is_text { spellings(value, range) } else { vec![range] };
+            Subject::Field(field, ranges)
         }
     };
     Ok(Condition { subject, differs: operator == Differs })
+}
+
+/// The range of a text, and those of its composed and its decomposed spelling.
+fn spellings(value: &Literal, typed: Range) -> Vec<Range> {
+    if value.text.is_ascii() {
+        return vec![typed];
+    }
+    let spelt = |text: String| match value.prefix {
+        true => Range::prefix(&text),
+        false => Range::point(Scalar::String(text)),
+    };
+    let (composed, decomposed) = (value.text.nfc().collect(), value.text.nfd().collect());
+    Range::distinct(vec![typed, spelt(composed), spelt(decomposed)])
 }
 
 fn empty() -> Scalar {

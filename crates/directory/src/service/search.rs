@@ -96,9 +96,7 @@ impl Directory {
     ) -> Result<Page, Error> {
         let size = page_size(request.page_size)?;
         let field = parse_order_by(request.order_by)?;
-        let (current, next) = self.stored_rules(Consistency::Latest).await?;
-        let rules: Vec<_> = [current].into_iter().chain(next).collect();
-        let filter = Filter::parse(request.filter, &rules)?;
+        let filter = self.parse_filter(request.filter).await?;
         let policies = self.policies(&context.tenant).await?;
         let paths = paths(&filter, field.as_ref(), &policies)?;
 
@@ -131,6 +129,13 @@ impl Directory {
         let next = has_more.then(|| page.token()).flatten();
         let next_token = next.map(|token| token.encode(&self.backend.token_key, query, now));
         Ok(page.build(probes, next_token.unwrap_or_default(), hint))
+    }
+
+    /// A filter by the rules and the index of the store.
+    pub(super) async fn parse_filter(&self, text: &str) -> Result<Filter, Error> {
+        let (current, next) = self.stored_rules(Consistency::Latest).await?;
+        let rules: Vec<_> = [current].into_iter().chain(next).collect();
+        Filter::parse_for(text, &rules, self.backend.search.derived()?)
     }
 
     /// The path with the fewest index entries, equalities before others; all users if there is no

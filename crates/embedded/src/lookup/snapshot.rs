@@ -13,7 +13,7 @@ use crate::schema::tables::{
     NEXT_EVENT, TENANT_EVENTS, TENANT_USERS, TENANTS, USERS,
 };
 use crate::schema::user::StoredUser;
-use crate::version::DERIVED;
+use crate::version::derived_in;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::ItemError;
@@ -21,6 +21,7 @@ use polynym_directory::model::claim::Claim;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::search::Derived;
 use polynym_directory::stores::View;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -225,10 +226,10 @@ impl Snapshot {
         self.attributes.is_some()
     }
 
-    /// Whether that index has derived elements.
-    pub fn has_derived_elements(&self) -> Result<bool, Fault> {
+    /// The derived elements of that index.
+    pub fn derived(&self) -> Result<Derived, Fault> {
         let schema = self.transaction.open_table(META)?.get(META_SCHEMA)?;
-        Ok(schema.is_some_and(|schema| schema.value() >= DERIVED))
+        Ok(schema.map_or(Derived::None, |schema| derived_in(schema.value())))
     }
 
     /// The number of a tenant's users, at most `limit`.

@@ -24,7 +24,7 @@ use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TE
 use crate::schema::user::{JournalHead, StoredUser};
 use crate::schema::versions::schema_version;
 use crate::search::index::Attributes;
-use crate::version::{DERIVED, INDEXED, JOURNALED, LISTED};
+use crate::version::{INDEXED, JOURNALED, LISTED, derived_in};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::record::Record;
@@ -85,7 +85,7 @@ impl<'t> Tables<'t> {
             },
             attributes: match schema {
                 ..INDEXED => None,
-                _ => Some(Attributes::open(transaction, &caches.names, schema >= DERIVED)?),
+                _ => Some(Attributes::open(transaction, &caches.names, derived_in(schema))?),
             },
             journal: match schema {
                 ..JOURNALED => None,

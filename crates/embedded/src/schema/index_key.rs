@@ -5,7 +5,7 @@
 use locality_uuid::LocalityId;
 
 use polynym_directory::model::user::User;
-use polynym_directory::search::ScalarRef;
+use polynym_directory::search::{Derived, ScalarRef};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::{derived_elements, elements};
 
@@ -18,17 +18,18 @@ const TIME: u8 = 4;
 const END: u8 = 0;
 const SIGN: u64 = 1 << 63;
 
-/// The keys of a user, sorted and unique: with those of derived elements, which stores of older
-/// schemas lack, if `has_derived` is set. `id_of` returns the id of an attribute's name.
+/// The keys of a user, sorted and unique, with those of its derived elements. `id_of` returns the
+/// id of an attribute's name.
 pub fn keys(
     user: &User,
-    has_derived: bool,
+    derived: Derived,
     id_of: impl Fn(&str) -> Option<AttributeId>,
 ) -> Vec<Vec<u8>> {
     let elements = elements(user, id_of).into_iter();
     let mut keys: Vec<_> = elements.map(|(id, scalar)| key(user, id, scalar)).collect();
-    let derived = has_derived.then(|| derived_elements(user)).into_iter().flatten();
-    keys.extend(derived.map(|(id, text)| key(user, id, ScalarRef::Text(&text))));
+    keys.extend(
+        derived_elements(user, derived).map(|(id, text)| key(user, id, ScalarRef::Text(&text))),
+    );
     keys.sort_unstable();
     keys.dedup();
     keys

@@ -32,19 +32,24 @@ impl Embedded {
         }
 
         let mut users = Vec::new();
-        let walk = self.on_snapshot(|snapshot| snapshot.walk(tenant, path, after))?;
-        let Some(mut walk) = walk else { return Ok(users) };
         let mut pace = Pace::default();
-        loop {
-            let step = |snapshot: &Snapshot| snapshot.step(tenant, path, &mut walk, view, &pace);
-            let step = self.on_snapshot(step)?;
-            users.extend(step.users);
-            if step.is_last || users.len() >= limit {
-                users.truncate(limit);
-                return Ok(users);
+        for mut walk in self.on_snapshot(|snapshot| snapshot.walks(tenant, path, after))? {
+            loop {
+                let step =
+                    |snapshot: &Snapshot| snapshot.step(tenant, path, &mut walk, view, &pace);
+                let step = self.on_snapshot(step)?;
+                users.extend(step.users);
+                if users.len() >= limit {
+                    users.truncate(limit);
+                    return Ok(users);
+                }
+                if step.is_last {
+                    break;
+                }
+                pace.rest().await;
             }
-            pace.rest().await;
         }
+        Ok(users)
     }
 
     /// See [`Search::probe`].
@@ -61,22 +66,21 @@ impl Embedded {
                 let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
-            _ => self.on_snapshot(|snapshot| match snapshot.walk(tenant, path, None)? {
-                Some(walk) => snapshot.count(&walk, limit),
-                None => Ok(0),
+            _ => self.on_snapshot(|snapshot| {
+                let walks = snapshot.walks(tenant, path, None)?;
+                walks
+                    .iter()
+                    .try_fold(0, |count, walk| Ok(count + snapshot.count(walk, limit - count)?))
             }),
         }
     }
 
-    /// Rejects a search by fields in a store of an older schema, which has no index.
+    /// Rejects a search by fields in a store of an older schema, which has no index of them.
     fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
-        let has_elements = match path.field() {
-            None => true,
-            Some(field) if field.is_derived() => {
-                self.on_snapshot(|snapshot| snapshot.has_derived_elements())?
-            }
-            Some(_) => self.on_snapshot(|snapshot| Ok(snapshot.has_attribute_index()))?,
-        };
+        let Some(field) = path.field() else { return Ok(()) };
+        let has_elements = self.on_snapshot(|snapshot| {
+            Ok(snapshot.has_attribute_index() && snapshot.derived()?.finds(field))
+        })?;
         if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

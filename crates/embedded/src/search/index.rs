@@ -11,6 +11,7 @@ use crate::schema::user::StoredUser;
 use crate::search::names::Names;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
+use polynym_directory::search::Derived;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 
@@ -18,20 +19,20 @@ use polynym_store_common::searched::IndexedAttributes;
 pub struct Attributes<'t> {
     pub names: Names<'t>,
     index: Table<'t, &'static [u8], ()>,
-    /// Whether the index has derived elements.
-    has_derived: bool,
+    /// The derived elements of the index.
+    derived: Derived,
 }
 
 impl<'t> Attributes<'t> {
     pub fn open(
         transaction: &'t WriteTransaction,
         names: &'t AttributeNames,
-        has_derived: bool,
+        derived: Derived,
     ) -> Result<Self, Fault> {
         Ok(Self {
             names: Names::new(transaction.open_table(ATTRIBUTE_NAMES)?, names),
             index: transaction.open_table(ATTRIBUTES)?,
-            has_derived,
+            derived,
         })
     }
 
@@ -52,10 +53,10 @@ impl<'t> Attributes<'t> {
     ) -> Result<(), Fault> {
         let Some(record) = before.or(after) else { return Ok(()) };
         let names = self.names.known(record.user.tenant.as_str());
-        let has_derived = self.has_derived;
-        let indexed = IndexedAttributes { names: &names, policies, has_derived };
+        let derived = self.derived;
+        let indexed = IndexedAttributes { names: &names, policies, derived };
         let keys = |record: &Record, id_of: &dyn Fn(&str) -> Option<AttributeId>| {
-            index_key::keys(&record.user, has_derived, id_of)
+            index_key::keys(&record.user, derived, id_of)
         };
         let possible = |record: &Record| keys(record, &|name| names.id(name));
         let required = |record: &Record| keys(record, &|name| indexed.id(name));

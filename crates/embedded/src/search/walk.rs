@@ -48,32 +48,35 @@ pub struct Step {
 }
 
 impl Snapshot {
-    /// The walk of a search. None if nobody can match, and for searches that need no walk: all
-    /// users are scanned, and identifiers looked up.
-    pub fn walk(
+    /// The walks of a search, in order. Empty if nobody can match, and for searches that need no
+    /// walk: all users are scanned, and identifiers looked up.
+    pub fn walks(
         &self,
         tenant: &Tenant,
         path: &AccessPath,
         after: Option<&Position>,
-    ) -> Result<Option<Walk>, Fault> {
+    ) -> Result<Vec<Walk>, Fault> {
         Ok(match path {
-            AccessPath::All | AccessPath::Identity(_) => None,
+            AccessPath::All | AccessPath::Identity(_) => Vec::new(),
             AccessPath::Equals { field, value } => {
-                let Some(mut prefix) = self.prefix(tenant, field)? else { return Ok(None) };
+                let Some(mut prefix) = self.prefix(tenant, field)? else { return Ok(Vec::new()) };
                 index_key::write_scalar(value.into(), &mut prefix);
                 let start = after.map(|after| after_user(&prefix, after.id));
-                Some(Walk {
+                vec![Walk {
                     source: Source::Index,
                     start: start.unwrap_or_else(|| Bound::Included(prefix.clone())),
                     end: Bound::Included(concat(&prefix, &LAST_ID)),
-                })
+                }]
             }
-            AccessPath::Range { field, range } => {
-                let Some(prefix) = self.prefix(tenant, field)? else { return Ok(None) };
-                Some(range_walk(&prefix, range, after)).filter(Walk::has_entries)
+            AccessPath::Range { field, ranges } => {
+                let Some(prefix) = self.prefix(tenant, field)? else { return Ok(Vec::new()) };
+                let value = after.and_then(|after| after.value.as_ref());
+                let walks = Range::from_value(ranges, value);
+                let walks = walks.map(|range| range_walk(&prefix, range, after));
+                walks.filter(Walk::has_entries).collect()
             }
             AccessPath::IdentityPrefix { kind, prefix } => {
-                Some(claims_walk(tenant, *kind, prefix, after))
+                vec![claims_walk(tenant, *kind, prefix, after)]
             }
         })
     }
@@ -211,6 +214,7 @@ fn range_walk(prefix: &[u8], range: &Range, after: Option<&Position>) -> Walk {
         Bound::Unbounded => Bound::Included(prefix.to_vec()),
     };
     let position = after.and_then(|after| Some((after.value.as_ref()?, after.id)));
+    let position = position.filter(|(value, _)| range.contains(value));
     Walk {
         source: Source::Index,
         start: position.map_or(lower, |(value, id)| after_user(&key(value), id)),

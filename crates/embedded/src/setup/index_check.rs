@@ -10,6 +10,7 @@ use crate::schema::index_key;
 use crate::schema::user::StoredUser;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
+use polynym_directory::search::Derived;
 use polynym_store_common::integrity::IndexFault;
 
 /// The entries of one user.
@@ -32,8 +33,8 @@ pub struct IndexCheck {
     owned: u64,
     /// The policies of the last user's tenant.
     policies: Option<(Tenant, Policies)>,
-    /// Whether the index has derived elements.
-    has_derived: bool,
+    /// The derived elements of the index.
+    derived: Derived,
 }
 
 impl IndexCheck {
@@ -41,9 +42,9 @@ impl IndexCheck {
     pub fn new(mut snapshot: Snapshot) -> Result<Option<Self>, Fault> {
         let Some(index) = snapshot.attributes.take() else { return Ok(None) };
         let users = snapshot.users.range::<&[u8; 16]>(..)?;
-        let has_derived = snapshot.has_derived_elements()?;
+        let derived = snapshot.derived()?;
         let (entries, policies) = (None, None);
-        Ok(Some(Self { snapshot, index, users, entries, owned: 0, policies, has_derived }))
+        Ok(Some(Self { snapshot, index, users, entries, owned: 0, policies, derived }))
     }
 
     /// The entries that a user lacks. Empty for a user that cannot be read.
@@ -104,9 +105,7 @@ impl IndexCheck {
                 .unwrap_or_default(),
         };
         let keys = |is_counted: &dyn Fn(&str) -> bool| {
-            index_key::keys(&user, self.has_derived, |name| {
-                names.id(name).filter(|_| is_counted(name))
-            })
+            index_key::keys(&user, self.derived, |name| names.id(name).filter(|_| is_counted(name)))
         };
         let is_changing = |name: &str| policies.is_index_changing(name);
         let needed = keys(&|name| policies.indexes(name) && !is_changing(name));

@@ -21,10 +21,11 @@ use crate::schema::versions::{Versions, schema_version, versions};
 use crate::search::index::Attributes;
 use crate::setup::integrity::CACHE_BYTES;
 use crate::store::Embedded;
-use crate::version::{DERIVED, INDEXED, JOURNALED, LISTED, SHARING, VERSION};
+use crate::version::{FORMS, INDEXED, JOURNALED, LISTED, SHARING, VERSION};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::search::Derived;
 use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_directory::stores::StoredRules;
 use polynym_directory::timestamp::Timestamp;
@@ -149,7 +150,7 @@ fn list_users(transaction: &WriteTransaction) -> Result<(), Fault> {
 /// Stores the attributes of all users by ids, and indexes them.
 fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     let cache = AttributeNames::default();
-    let mut attributes = Attributes::open(transaction, &cache, true)?;
+    let mut attributes = Attributes::open(transaction, &cache, Derived::Forms)?;
     let mut users = transaction.open_table(USERS)?;
     let (names, mut after) = (KnownNames::default(), None);
     loop {
@@ -174,11 +175,11 @@ fn index_users(transaction: &WriteTransaction) -> Result<(), Fault> {
     }
 }
 
-/// Builds the index of attributes again, with the elements that older schemas lack.
+/// Builds the index of attributes again, with the derived elements of the newest schema.
 fn index_again(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.delete_table(ATTRIBUTES)?;
     let cache = AttributeNames::default();
-    let mut attributes = Attributes::open(transaction, &cache, true)?;
+    let mut attributes = Attributes::open(transaction, &cache, Derived::Forms)?;
     let users = transaction.open_table(USERS)?;
     let mut after = None;
     loop {
@@ -258,7 +259,7 @@ fn write(open: &Open, versions: Versions) -> Result<(), Fault> {
     }
     if found < INDEXED && versions.schema >= INDEXED {
         index_users(&transaction)?;
-    } else if found < DERIVED && versions.schema >= DERIVED {
+    } else if found < FORMS && versions.schema >= FORMS {
         index_again(&transaction)?;
     }
 

@@ -91,7 +91,7 @@ fn check_by(rules: Rules, raw: RawIdentifier<'_>) -> Option<Identifier> {
     if rules == Rules::PRESENT {
         assert_eq!(
             Rules::PRESENT.fold_prefix(identifier.kind(), identifier.canonical()),
-            identifier.canonical()
+            [identifier.canonical()]
         );
     }
     let text = identifier.to_string();

@@ -3,7 +3,7 @@
 use polynym_identifier::RULES_VERSION;
 
 /// The current version of the schema.
-pub const VERSION: i64 = 12;
+pub const VERSION: i64 = 14;
 /// The version in which attributes are stored by tokens. Older users have them in their wire form
 /// until an upgrade has rewritten all users.
 pub const TOKENS: i64 = 4;
@@ -27,6 +27,12 @@ pub const DERIVED: i64 = 10;
 pub const ROWED: i64 = 11;
 /// The version in which all notices are rows.
 pub const INBOXED: i64 = 12;
+/// The version in which users are stored with the forms of their display names, while an upgrade
+/// adds them to all.
+pub const FORMED: i64 = 13;
+/// The version in which all users have the forms of their display names, so that searches find them
+/// by these.
+pub const FORMS: i64 = 14;
 /// The oldest version of the schema that this program supports.
 pub const OLDEST: i64 = 2;
 

@@ -136,9 +136,8 @@ impl Collections {
             None
         };
 
-        let (policies, has_derived) = (&*mutations[0].policies, versions.writes_derived());
-        let tokens =
-            names.as_deref().map(|names| IndexedAttributes { names, policies, has_derived });
+        let (policies, derived) = (&*mutations[0].policies, versions.written_derived());
+        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies, derived });
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(&mutations[0], &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);

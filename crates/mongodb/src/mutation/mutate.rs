@@ -215,9 +215,9 @@ impl Collections {
             None
         };
 
-        let (policies, has_derived) = (&*mutation.policies, versions.writes_derived());
+        let (policies, derived) = (&*mutation.policies, versions.written_derived());
         let indexed_attributes =
-            names.as_deref().map(|names| IndexedAttributes { names, policies, has_derived });
+            names.as_deref().map(|names| IndexedAttributes { names, policies, derived });
         let read_and_write_set = (&decided.read_set, &*decided.write_set);
         transaction.write(mutation, read_and_write_set, indexed_attributes).await?;
         transaction.confirm_epoch().await?;

@@ -15,13 +15,14 @@ use tokio::time::Instant;
 
 use crate::client::error::{Fault, OpenError};
 use crate::client::supported::{
-    BEGUN, BUCKETED, COMPACT, DERIVED, INBOXED, JOURNALED, OLDEST, ROWED, SEARCHABLE, Supported,
-    TOKENS, VERSION,
+    BEGUN, BUCKETED, COMPACT, DERIVED, FORMED, FORMS, INBOXED, JOURNALED, OLDEST, ROWED,
+    SEARCHABLE, Supported, TOKENS, VERSION,
 };
 use crate::schema::bson::number;
 use crate::schema::fields::{
     EPOCH, ID, META, META_NEXT_RULES_VERSION, META_RULES_VERSION, META_SCHEMA_VERSION, SCHEMA,
 };
+use polynym_directory::search::Derived;
 use polynym_directory::stores::Consistency;
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::{RULES_VERSION, Rules};
@@ -150,14 +151,22 @@ impl Versions {
         self.schema >= SEARCHABLE
     }
 
-    /// Whether users are stored with derived elements.
-    pub const fn writes_derived(self) -> bool {
-        self.schema >= COMPACT
+    /// The derived elements with which users are stored.
+    pub const fn written_derived(self) -> Derived {
+        match self.schema {
+            FORMED.. => Derived::Forms,
+            COMPACT.. => Derived::Words,
+            _ => Derived::None,
+        }
     }
 
-    /// Whether all users have derived elements, so that searches find them by these.
-    pub const fn has_derived(self) -> bool {
-        self.schema >= DERIVED
+    /// The derived elements that all users have, so that searches find them by these.
+    pub const fn derived(self) -> Derived {
+        match self.schema {
+            FORMS.. => Derived::Forms,
+            DERIVED.. => Derived::Words,
+            _ => Derived::None,
+        }
     }
 
     fn measure(self) {

@@ -19,7 +19,7 @@ use crate::search::filters::{
 };
 use crate::search::range::RangeSearch;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{AccessPath, Field, Position, Scalar, SearchedUser};
+use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
 use polynym_directory::stores::View;
 use polynym_identifier::{Identifier, Kind};
 use polynym_store_common::attribute_names::AttributeId;
@@ -48,12 +48,23 @@ impl Collections {
                 let filter = has_element(token, condition);
                 self.users_by_id(tenant, filter, after.map(|after| after.id), limit, view).await
             }
-            AccessPath::Range { field, range } => {
+            AccessPath::Range { field, ranges } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
                     return Ok(Vec::new());
                 };
-                let search = RangeSearch { collections: self, tenant, path, token, range, view };
-                search.run(after.cloned(), limit).await
+                let mut users = Vec::new();
+                let value = after.and_then(|after| after.value.as_ref());
+                for range in Range::from_value(ranges, value) {
+                    let start = after.filter(|_| value.is_some_and(|value| range.contains(value)));
+                    let rest = limit - users.len();
+                    let search =
+                        RangeSearch { collections: self, tenant, path, token, range, view };
+                    users.extend(search.run(start.cloned(), rest).await?);
+                    if users.len() >= limit {
+                        break;
+                    }
+                }
+                Ok(users)
             }
             AccessPath::Identity(identifiers) => {
                 let mut ids = self.owners_by_id(tenant, identifiers).await?;
@@ -101,8 +112,10 @@ impl Collections {
     ) -> Result<usize, Fault> {
         let conditions = match path {
             AccessPath::Equals { value, .. } => vec![doc! { VALUE: scalar_value(value.into()) }],
-            AccessPath::Range { range, .. } => {
-                CLASSES.iter().filter_map(|class| condition(range, *class)).collect()
+            AccessPath::Range { ranges, .. } => {
+                let of_class =
+                    |class| ranges.iter().filter_map(move |range| condition(range, class));
+                CLASSES.into_iter().flat_map(of_class).collect()
             }
             _ => Vec::new(),
         };

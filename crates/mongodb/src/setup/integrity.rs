@@ -38,6 +38,7 @@ use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::mutation::merge_links::MergeLinks;
+use polynym_directory::search::Derived;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
@@ -288,13 +289,15 @@ impl CheckableStore for IntegritySession {
     }
 
     /// The index itself is MongoDB's. Its elements are checked: a document has them beside the user
-    /// from which they are derived.
+    /// from which they are derived. An upgrade may be adding them.
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
-        match self.collections.version_guard.versions() {
-            Ok(versions) if versions.has_derived() => {
-                self.walk(&self.collections.users, index_fault)
-            }
-            _ => stream::empty().boxed(),
+        let users = &self.collections.users;
+        let versions = self.collections.version_guard.versions().ok();
+        let complete = versions.filter(|versions| versions.derived() == versions.written_derived());
+        match complete.map(Versions::derived) {
+            Some(Derived::Forms) => self.walk(users, |user| index_fault(user, Derived::Forms)),
+            Some(Derived::Words) => self.walk(users, |user| index_fault(user, Derived::Words)),
+            Some(Derived::None) | None => stream::empty().boxed(),
         }
     }
 

@@ -20,6 +20,7 @@ use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::search::Derived;
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::searched::IndexedAttributes;
 
@@ -75,7 +76,9 @@ impl Collections {
         let Some(last) = found.last() else { return Ok(None) };
         let last_id = bson_id(last)?;
         // Skips damaged documents.
-        let changed = found.iter().filter_map(|document| derived(document).ok().flatten());
+        let changed = found
+            .iter()
+            .filter_map(|document| derived(document, versions.written_derived()).ok().flatten());
         let update = |(filter, mut set): (Document, Document)| {
             set.insert(EPOCH, versions.epoch);
             doc! { "q": filter, "u": { "$set": set } }
@@ -103,8 +106,8 @@ impl Collections {
     ) -> Result<Document, Fault> {
         let added = self.names_with(&record.user.tenant, since, &[record]).await?;
         let names = added.map_err(Fault::damaged)?;
-        let (policies, has_derived) = (&Policies::default(), versions.writes_derived());
-        let tokens = IndexedAttributes { names: &names, policies, has_derived };
+        let (policies, derived) = (&Policies::default(), versions.written_derived());
+        let tokens = IndexedAttributes { names: &names, policies, derived };
         let mut set = user_document(record, Some(tokens), &Tail::default(), revision + 1);
         set.remove(ID);
         set.insert(EPOCH, versions.epoch);
@@ -162,10 +165,13 @@ impl Collections {
 
 /// The user of a document, unchanged, and its fields with the elements that it should have; none if
 /// it has them.
-fn derived(document: &RawDocument) -> Result<Option<(Document, Document)>, Fault> {
+fn derived(
+    document: &RawDocument,
+    derived: Derived,
+) -> Result<Option<(Document, Document)>, Fault> {
     let stored = StoredUser::read(document)?;
     let (fields, attributes) = parted(document.get(ATTRIBUTES).map_err(Fault::damaged)?)?;
-    let mut array = field_array(&stored.decode_without_attributes()?.user, true);
+    let mut array = field_array(&stored.decode_without_attributes()?.user, derived);
     if array == fields {
         return Ok(None);
     }

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::OpenError;
 use crate::client::options::Options;
-use crate::client::supported::{COMPACT, JOURNALED, ROWED, Supported, TOKENS};
+use crate::client::supported::{COMPACT, FORMED, JOURNALED, ROWED, Supported, TOKENS};
 use crate::command::write::WriteCommand;
 use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
@@ -73,7 +73,8 @@ impl Upgrade<'_> {
         // First complete the store in its old versions: servers that support the new ones rely on
         // it.
         let mut versions = self.complete().await?;
-        for schema in [TOKENS, JOURNALED, COMPACT, ROWED, newest].map(|schema| schema.min(newest)) {
+        let steps = [TOKENS, JOURNALED, COMPACT, ROWED, FORMED, newest];
+        for schema in steps.map(|schema| schema.min(newest)) {
             if versions.schema >= schema {
                 continue;
             }
@@ -83,7 +84,7 @@ impl Upgrade<'_> {
             if versions.has_journal() && !versions.has_begun_histories() {
                 self.begin_histories(versions).await?;
             }
-            if versions.writes_derived() && !versions.has_derived() {
+            if versions.written_derived() != versions.derived() {
                 self.derive_elements(versions).await?;
             }
             if versions.writes_rows() && !versions.has_inboxes() {

@@ -2,7 +2,8 @@
 
 use super::{filter, list, text, user};
 use crate::model::attribute::Value;
-use crate::search::{AccessPath, Field, Order, Scalar, parse_order_by};
+use crate::search::{AccessPath, Derived, Field, Filter, Order, Scalar, parse_order_by};
+use polynym_identifier::Rules;
 
 fn paths(text: &str) -> Vec<String> {
     filter(text).access_paths().iter().map(ToString::to_string).collect()
@@ -35,6 +36,23 @@ fn words_and_ends_lead() {
     let ends = paths("identities.email = *.org identities.phone = *12");
     assert_eq!(ends, ["reversed domain of identities.email in [\"gro.\", \"gro/\")"]);
     assert_eq!(paths("NOT display_name:maria"), [""; 0]);
+}
+
+#[test]
+fn spellings_lead_together() {
+    assert_eq!(
+        paths("display_name:\"o brien\""),
+        [
+            "word of display_name in [\"o\", \"o\"] or [\"obrien\", \"obrien\"]",
+            "word of display_name in [\"brien\", \"brien\"] or [\"obrien\", \"obrien\"]",
+        ]
+    );
+    assert_eq!(paths("display_name:太郎"), ["word of display_name in [\"太郎\", \"太郏\")"]);
+    let city = ["attributes.city in [\"o\u{308}\", \"o\u{308}\"] or [\"ö\", \"ö\"]"];
+    assert_eq!(paths("attributes.city = ö"), city);
+    assert_eq!(paths("identities.email = ΑΣ*"), ["identities.email = \"α*\""]);
+    let words = Filter::parse_for("display_name:太郎", &[Rules::PRESENT], Derived::Words).unwrap();
+    assert_eq!(words.access_paths()[0].to_string(), "word of display_name = \"太郎\"");
 }
 
 #[test]

@@ -47,6 +47,8 @@ fn a_token_round_trips() {
         "display_name:*",
         "display_name:joe",
         "display_name:\"jo*\"",
+        "display_name:\"o brien\"",
+        "attributes.a = é*",
         "identities.email = *.org",
         "identities.email = joe@example.com",
         "identities.url = http*",

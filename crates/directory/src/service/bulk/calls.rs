@@ -13,7 +13,6 @@ use crate::model::tenant::Tenant;
 use crate::mutation::MutationKind;
 use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
-use crate::search::Filter;
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::mutate::mutation_log::MutationLog;
@@ -21,7 +20,6 @@ use crate::service::mutate::write::idempotency_key;
 use crate::service::purpose::{check_operation_id, check_operation_time};
 use crate::service::tenant_cache::KnownTenant;
 use crate::size;
-use crate::stores::Consistency;
 
 /// The attributes that a bulk change sets and removes, and their bytes.
 const MAX_ATTRIBUTES: usize = 100;
@@ -128,13 +126,6 @@ impl Directory {
             MutationReport::BulkChange(change) => Ok(*change),
             _ => Err(Error::Internal("a step of a bulk change without it".into())),
         }
-    }
-
-    /// A filter by the rules of the store.
-    pub(super) async fn parse_filter(&self, text: &str) -> Result<Filter, Error> {
-        let (current, next) = self.stored_rules(Consistency::Latest).await?;
-        let rules: Vec<_> = [current].into_iter().chain(next).collect();
-        Filter::parse(text, &rules)
     }
 
     /// Removes bulk changes at rest of a tenant that has more than it keeps, but not this one. The

@@ -3,7 +3,7 @@
 
 use super::{MAX_PROBES, RequestContext};
 use crate::error::Error;
-use crate::folding::{fold, words};
+use crate::folding::fold;
 use crate::model::policies::Policies;
 use crate::pace::Pace;
 use crate::search::{AccessPath, Class, Field, Filter, Range, Scalar};
@@ -141,22 +141,21 @@ impl Directory {
             _ => return Ok(String::new()),
         };
         match field {
-            Field::NameWord => {
-                let (field, range) = (Field::NameWord, Range::prefix(text));
-                let is_start =
-                    self.has_entries(context, &AccessPath::Range { field, range }).await?;
+            Field::NameWord | Field::NameForm => {
+                let start = AccessPath::of_range(field.clone(), Range::prefix(text));
+                let is_start = self.has_entries(context, &start).await?;
                 let advice = format!("; display_name:\"{text}*\" finds words that begin with it");
                 Ok(advice).map(|advice| if is_start { advice } else { String::new() })
             }
             Field::DisplayName => {
-                for word in words(text) {
-                    let (field, value) = (Field::NameWord, Scalar::String(word));
-                    if !self.has_entries(context, &AccessPath::Equals { field, value }).await? {
+                let words = format!("display_name:{}", Scalar::String(text.clone()));
+                let Ok(filter) = self.parse_filter(&words).await else { return Ok(String::new()) };
+                for path in filter.access_paths() {
+                    if !self.has_entries(context, &path).await? {
                         return Ok(String::new());
                     }
                 }
-                let words = Scalar::String(text.clone());
-                Ok(format!("; display_name:{words} finds its words, without accents and case"))
+                Ok(format!("; {words} finds its words, without accents and case"))
             }
             _ => Ok(String::new()),
         }
