@@ -9,6 +9,7 @@ mod links;
 mod over_http;
 mod resuming;
 mod tables;
+mod treatments;
 
 use crate::support::scenarios::transfer::{
     embedded, export, import, import_file, import_with_kills, names_are_limited, sample,

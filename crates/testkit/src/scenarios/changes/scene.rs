@@ -62,7 +62,7 @@ impl Scene {
         email(&format!("{}@example.com", self.name(name)))
     }
 
-    fn identifiers(&self) -> Vec<v1::Identifier> {
+    pub fn identifiers(&self) -> Vec<v1::Identifier> {
         let handles = NAMES.map(|name| handle(&self.name(name)));
         handles.into_iter().chain(["joe", "eve", "new"].map(|name| self.email(name))).collect()
     }
@@ -91,7 +91,10 @@ impl Scene {
         });
         assert_eq!(new.collect::<Vec<_>>(), self.change.notices, "{row}: the notices");
 
+        let between = pause().await;
         self.undo(&before, &after).await;
+        self.check_past(past, &before).await;
+        self.check_past(between, &after).await;
         all.extend(changed);
         all.extend(self.new_events(&mut known, watching).await);
         all
@@ -205,10 +208,10 @@ impl Scene {
         assert_eq!(ids(&page.events), ids(changed), "{}: of its operation", self.change.row);
     }
 
-    /// Look-ups in the past find the owners before the change.
-    async fn check_past(&mut self, past: Timestamp, before: &Seen) {
-        for (identifier, ..) in &before.identifiers {
-            let mut users = before.users.iter().flatten();
+    /// Look-ups in the past find the owners of that time.
+    async fn check_past(&mut self, past: Timestamp, then: &Seen) {
+        for (identifier, ..) in &then.identifiers {
+            let mut users = then.users.iter().flatten();
             let owner = users.find(|user| has(user, identifier)).map(|user| &user.user_id);
             let request = v1::ResolveIdentityRequest {
                 identifier: Some(identifier.clone()),
@@ -217,7 +220,7 @@ impl Scene {
             };
             let found = self.client.directory.resolve_identity(request).await;
             let found = found.map(|found| found.into_inner().user.unwrap().user_id).ok();
-            assert_eq!(found.as_ref(), owner, "{}: the owner before", self.change.row);
+            assert_eq!(found.as_ref(), owner, "{}: the owner then", self.change.row);
         }
     }
 
@@ -247,11 +250,21 @@ impl Scene {
             let has = |user: &v1::User| user.state().as_str_name() == format!("STATE_{state}");
             self.check_found(&format!("state = {state}"), seen, has).await;
         }
+        let users = self.ids.iter().zip(&seen.users);
+        let merged =
+            users.filter(|(id, user)| user.as_ref().is_some_and(|user| user.user_id != **id));
+        let merged: BTreeSet<_> = merged.map(|(id, _)| id.clone()).collect();
+        assert_eq!(self.found("state = MERGED").await, merged, "{}", self.change.row);
     }
 
     async fn check_found(&mut self, filter: &str, seen: &Seen, has: impl Fn(&v1::User) -> bool) {
         let users = seen.users.iter().flatten().filter(|user| has(user));
         let wanted: BTreeSet<_> = users.map(|user| user.user_id.clone()).collect();
+        assert_eq!(self.found(filter).await, wanted, "{}: {filter}", self.change.row);
+    }
+
+    /// Those of the users whom a search finds.
+    async fn found(&mut self, filter: &str) -> BTreeSet<String> {
         let mut request = v1::SearchUsersRequest {
             filter: filter.to_owned(),
             page_size: 1_000,
@@ -263,12 +276,11 @@ impl Scene {
             let page = page.into_inner();
             let ids = page.users.into_iter().map(|user| user.user_id);
             found.extend(ids.filter(|id| self.ids.contains(id)));
-            if page.next_page_token.is_empty() {
-                break;
-            }
             request.page_token = page.next_page_token;
+            if request.page_token.is_empty() {
+                return found;
+            }
         }
-        assert_eq!(found, wanted, "{}: {filter}", self.change.row);
     }
 
     /// The rules of the notices of each user, the oldest first.
