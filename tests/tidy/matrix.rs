@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use polynym_proto::DESCRIPTORS;
-use prost_reflect::DescriptorPool;
+use prost_reflect::{DescriptorPool, MethodDescriptor};
 use prost_types::method_options::IdempotencyLevel;
 use toml::{Table, Value};
 
@@ -27,6 +27,10 @@ const LISTS: [(&str, &str); 2] = [
     ("::repeated_requests::", "tests/grpc/repeated_requests.rs"),
 ];
 
+/// Fields of requests, and the columns that are about them.
+const FIELDS: [(&str, &str); 3] =
+    [("validate_only", "dry_run"), ("request_id", "request_id"), ("etag", "etag")];
+
 /// The files of rows, each with its tables by name.
 type Rows = BTreeMap<String, BTreeMap<String, Table>>;
 
@@ -47,6 +51,7 @@ pub fn faults() -> Vec<String> {
         .collect();
     let mut faults = missing_rows(&rows);
     faults.extend(group_faults(&rows));
+    faults.extend(field_faults(&rows));
     for (path, rows) in &rows {
         let defaults = rows.get(DEFAULT).cloned().unwrap_or_default();
         for (name, row) in rows {
@@ -167,6 +172,25 @@ fn is_test(path: &str, name: &str) -> bool {
     (is_run && !attributes.contains("#[ignore")) || is_case
 }
 
+/// Methods whose requests have a field of a column, and whose cell has a reason in place of tests.
+fn field_faults(rows: &Rows) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (path, rows) in rows {
+        let defaults = rows.get(DEFAULT);
+        for method in methods().iter().filter(|method| rows.contains_key(method.name())) {
+            for (field, column) in FIELDS {
+                let own = rows[method.name()].get(column);
+                let cell = own.or_else(|| defaults?.get(column));
+                let has_field = method.input().get_field_by_name(field).is_some();
+                if has_field && cell.is_some_and(Value::is_str) {
+                    faults.push(format!("{path}: [{}] {column}: it has {field}", method.name()));
+                }
+            }
+        }
+    }
+    faults
+}
+
 /// Everything that must have a row and has none, or has two, and rows of nothing.
 fn missing_rows(rows: &Rows) -> Vec<String> {
     let mut found = BTreeSet::new();
@@ -184,16 +208,22 @@ fn missing_rows(rows: &Rows) -> Vec<String> {
     faults
 }
 
+/// The methods of the API that are no reads.
+fn methods() -> Vec<MethodDescriptor> {
+    let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
+    let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
+    let is_change = |method: &MethodDescriptor| {
+        let options = method.method_descriptor_proto().options.clone().unwrap_or_default();
+        options.idempotency_level() != IdempotencyLevel::NoSideEffects
+    };
+    methods.filter(is_change).collect()
+}
+
 /// The changes of the API: methods that are no reads, actions of bulk changes, and what an import
 /// does with lines about users who exist and with identities that cannot be linked.
 fn changes() -> BTreeSet<String> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-    let methods = pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
-    let is_change = |method: &prost_reflect::MethodDescriptor| {
-        let options = method.method_descriptor_proto().options.clone().unwrap_or_default();
-        options.idempotency_level() != IdempotencyLevel::NoSideEffects
-    };
-    let methods = methods.filter(is_change).map(|method| method.name().to_owned());
+    let methods = methods().into_iter().map(|method| method.name().to_owned());
     let action = pool.get_message_by_name("polynym.v1.BulkAction").unwrap();
     let actions: Vec<_> = action.fields().map(|field| format!("bulk {}", field.name())).collect();
     let values = ["OnExisting", "OnConflict"].into_iter().flat_map(|name| {
