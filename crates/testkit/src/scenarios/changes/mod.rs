@@ -51,16 +51,12 @@ const CHANGES: &[Change] = &[
     change("LinkIdentity", &[(0, Type::IdentityLinked)]),
     Change {
         notices: &[(1, "identity_taken_over")],
-        kept: &[(0, MERGED), (1, MERGED)],
         ..change("takeover", &[(0, Type::IdentityLinked), (1, Type::IdentityTakenOver)])
     },
     change("UnlinkIdentity", &[(0, Type::IdentityUnlinked)]),
     change("ReplaceIdentity", &[(0, Type::IdentityReplaced)]),
     change("VerifyIdentity", &[(0, Type::IdentityVerified)]),
-    Change {
-        kept: &[(0, MERGED), (1, MERGED)],
-        ..change("MoveIdentity", &[(0, Type::IdentityMoved), (1, Type::IdentityMoved)])
-    },
+    change("MoveIdentity", &[(0, Type::IdentityMoved), (1, Type::IdentityMoved)]),
     Change {
         notices: &[(0, "user_disabled")],
         ..change("DisableUser", &[(0, Type::UserDisabled)])
@@ -70,14 +66,12 @@ const CHANGES: &[Change] = &[
     Change {
         before: "delete",
         notices: &[(0, "user_restored")],
-        kept: &[(0, MERGED)],
         ..change("UndeleteUser", &[(0, Type::UserRestored)])
     },
     Change {
         // The inbox of a merged user is that of the primary.
         notices: &[(0, "user_merged"), (1, "user_merged")],
-        // The merged user is part of the primary.
-        kept: &[(0, MERGED)],
+        kept: &[(0, MERGED), (1, "USER_MERGED")],
         ..change("MergeUsers", &[(0, Type::UserMerged), (1, Type::UserMerged)])
     },
     Change {
@@ -221,7 +215,12 @@ async fn watch_by_type(watches: Vec<(Type, Watching)>, all: &[v1::Event]) {
     for (one, mut watching) in watches {
         let own: Vec<_> = all.iter().filter(|event| scene::type_of(event) == one).collect();
         for event in &own {
-            assert_eq!(watching.next().await.unwrap(), **event, "a watch of {one:?}");
+            let mut next = watching.next().await.unwrap();
+            // Imports and undoings do several things in one event, which has the types of all.
+            while next != **event && ["ImportUsers", "UndoOperation"].contains(&&*next.method) {
+                next = watching.next().await.unwrap();
+            }
+            assert_eq!(next, **event, "a watch of {one:?}");
         }
         types += usize::from(!own.is_empty());
     }

@@ -116,10 +116,6 @@ impl Scene {
         assert_eq!((undone.1, &undone.2), (reverted, &kept), "{row}: undo");
 
         let seen = self.see().await;
-        if row == "ReleaseHold" {
-            // The identifier stays free.
-            return;
-        }
         let wanted = if kept.is_empty() { before } else { after };
         // A user whom the operation created is deleted, and keeps its identities.
         match self.ids.get(2) {
