@@ -69,3 +69,16 @@ fn unread_notices_are_counted() {
     stdout(&server.run(&["inbox", "read", "handle:joe", "--all"]));
     assert_eq!(one(&server, &["inbox", "count", "handle:joe"])["unread"], 0);
 }
+
+#[test]
+fn a_notice_is_deleted_from_the_inbox_of_one_user() {
+    let server = sample();
+    let send = ["inbox", "send", "handle:joe", "handle:grace", "--subject", "one"];
+    let sent = one(&server, &send);
+    let id = text(&sent, "noticeId");
+    assert!(server.run(&["inbox", "delete", "handle:joe", id]).status.success());
+    let unread = |name: &str| one(&server, &["inbox", "count", name])["unread"].clone();
+    assert_eq!((unread("handle:joe"), unread("handle:grace")), (0.into(), 1.into()));
+    let again = server.run(&["inbox", "delete", "handle:joe", id]);
+    assert_fails(&again, 1, &["NOTICE_NOT_FOUND (NOT_FOUND)"]);
+}

@@ -205,3 +205,29 @@ fn renormalization_moves_nothing_under_current_rules() {
         &["PAGE_TOKEN_INVALID (INVALID_ARGUMENT)"],
     );
 }
+
+#[test]
+fn a_tenant_is_deleted_with_its_users() {
+    let server = sample();
+    assert!(server.run(&["tenant", "set", "--tenant", "acme", "--create"]).status.success());
+    let person = one(&server, &["user", "create", "--tenant", "acme", "--identity", "handle:ann"]);
+    let delete = |more: &[&str]| {
+        server.run(&[&["tenant", "delete", "--tenant", "acme", "--no-wait"], more].concat())
+    };
+    assert_fails(&delete(&[]), 1, &["TENANT_NOT_EMPTY (FAILED_PRECONDITION)"]);
+    assert_fails(&delete(&["--force"]), 2, &["all users of acme would be purged", "--yes"]);
+    let dry = delete(&["--force", "--dry-run"]);
+    assert_eq!(stdout(&dry), "acme would be deleted\n");
+    let tenant = one(&server, &["tenant", "get", "--tenant", "acme"]);
+    assert_eq!(tenant["tenant"]["deleteTime"], Value::Null);
+    let stale = delete(&["--force", "--yes", "--etag", "0123456789abcdef"]);
+    assert_fails(&stale, 1, &["ETAG_MISMATCH (ABORTED)"]);
+
+    assert_eq!(stdout(&delete(&["--force", "--yes"])), "acme is being deleted\n");
+    let tenant = server.run(&["tenant", "get", "--tenant", "acme", "--json"]);
+    // The servers may have removed it already.
+    assert!(!tenant.status.success() || stdout(&tenant).contains("\"deleteTime\""), "{tenant:?}");
+    let id = text(&person["user"], "userId");
+    let late = server.run(&["user", "disable", "--tenant", "acme", id]);
+    assert_fails(&late, 1, &["TENANT_NOT_FOUND"]);
+}

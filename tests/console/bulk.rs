@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use polynym_proto::v1;
 use testkit::calls::{Client, handle, text, user};
+use testkit::scenarios::bulk::{changed, create_users, disable, get, start, until_changed};
 
 use crate::browser::{Answer, Browser, Site};
 use crate::commands::run_both;
@@ -94,6 +95,32 @@ async fn the_dry_run_of_a_deletion_says_until_when_users_can_be_restored() {
     let applied = browser.submit(&tried, &format!("{}/apply", tried.path), &[]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>1</dd>"]);
     assert_eq!(client.get(&ids[2]).await.unwrap().state(), v1::State::Deleted);
+}
+
+#[tokio::test]
+async fn a_bulk_change_is_stopped_and_resumed() {
+    let (site, mut client, _) = team(&[]).await;
+    create_users(&mut client, 1_000).await;
+    let mut browser = site.browser().await;
+    let request = v1::StartBulkChangeRequest {
+        bulk_id: "leavers".to_owned(),
+        filter: "attributes.n >= 0".to_owned(),
+        action: disable(),
+        ..Default::default()
+    };
+    start(&mut client, request).await;
+    until_changed(&mut client, "leavers", 100).await;
+    let page = format!("{BULK}/leavers");
+    let stopped = browser.post(&format!("{page}/stop"), &[]).await;
+    let record = get(&mut client, "leavers").await;
+    // It may end before it is stopped.
+    if record.state() == v1::BulkChangeState::Stopped {
+        stopped.assert_has(&["class=\"state stopped\"", &format!("{page}/resume")]);
+        assert!(changed(&record) < 1_000, "{record:?}");
+    }
+    browser.post(&format!("{page}/resume"), &[]).await;
+    let all = ended(&mut browser, &page).await;
+    all.assert_has(&[">completed<", "<dt>Changed</dt><dd>1000</dd>", "History, and undo"]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 mod accounts;
 mod attribute_definitions;
 mod bulk;
+mod changes;
 mod duplicates;
 mod history;
 mod imports;

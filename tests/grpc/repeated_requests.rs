@@ -1,5 +1,6 @@
 //! Idempotency of every mutation of the API: a repeated request_id, with or without an etag,
-//! returns the first answer and changes nothing. A dry run stores no idempotency key.
+//! returns the first answer and changes nothing. A dry run stores no idempotency key. A stale etag
+//! changes nothing.
 
 use polynym_proto::v1;
 use prost_types::FieldMask;
@@ -34,23 +35,23 @@ enum Call {
 /// The calls: name, support of a dry run, and the outcome of a repetition once the user of the
 /// first answer is purged.
 const CALLS: [(&str, bool, Result<(), &str>); 17] = [
-    ("create", false, Err("USER_NOT_FOUND")),
-    ("update", false, Err("USER_NOT_FOUND")),
-    ("link", false, Err("USER_NOT_FOUND")),
-    ("unlink", false, Err("USER_NOT_FOUND")),
-    ("replace", false, Err("USER_NOT_FOUND")),
-    ("move", true, Err("USER_NOT_FOUND")),
-    ("verify", false, Err("USER_NOT_FOUND")),
-    ("disable", false, Err("USER_NOT_FOUND")),
-    ("enable", false, Err("USER_NOT_FOUND")),
-    ("delete", false, Err("USER_NOT_FOUND")),
-    ("undelete", false, Err("USER_NOT_FOUND")),
-    ("purge", true, Ok(())),
-    ("merge", true, Err("USER_NOT_FOUND")),
-    ("unmerge", true, Err("USER_NOT_FOUND")),
-    ("release", false, Ok(())),
-    ("set-tenant", true, Ok(())),
-    ("delete-tenant", true, Ok(())),
+    ("CreateUser", false, Err("USER_NOT_FOUND")),
+    ("UpdateUser", false, Err("USER_NOT_FOUND")),
+    ("LinkIdentity", false, Err("USER_NOT_FOUND")),
+    ("UnlinkIdentity", false, Err("USER_NOT_FOUND")),
+    ("ReplaceIdentity", false, Err("USER_NOT_FOUND")),
+    ("MoveIdentity", true, Err("USER_NOT_FOUND")),
+    ("VerifyIdentity", false, Err("USER_NOT_FOUND")),
+    ("DisableUser", false, Err("USER_NOT_FOUND")),
+    ("EnableUser", false, Err("USER_NOT_FOUND")),
+    ("DeleteUser", false, Err("USER_NOT_FOUND")),
+    ("UndeleteUser", false, Err("USER_NOT_FOUND")),
+    ("PurgeUser", true, Ok(())),
+    ("MergeUsers", true, Err("USER_NOT_FOUND")),
+    ("UnmergeUsers", true, Err("USER_NOT_FOUND")),
+    ("ReleaseHold", false, Ok(())),
+    ("UpdateTenant", true, Ok(())),
+    ("DeleteTenant", true, Ok(())),
 ];
 
 /// The parameters that calls have in common.
@@ -73,7 +74,8 @@ struct Scene {
 impl Scene {
     /// Creates the tenant and the preconditions for one of [`CALLS`].
     async fn new(client: &Client, call: &str, with_etag: bool) -> Self {
-        let (mut client, tenant) = (client.clone(), format!("{call}-{}", u8::from(with_etag)));
+        let (mut client, tenant) =
+            (client.clone(), format!("{}-{}", call.to_lowercase(), u8::from(with_etag)));
         let mut ids = Vec::new();
         for name in ["joe", "eve"] {
             let user = Some(user(name, vec![handle(name), handle(&format!("{name}-too"))]));
@@ -96,10 +98,10 @@ impl Scene {
         let mut scene = Self { client, tenant, joe, eve };
         // The call that establishes the precondition.
         let before = match call {
-            "enable" => Some("disable"),
-            "undelete" => Some("delete"),
-            "unmerge" => Some("merge"),
-            "release" => Some("unlink"),
+            "EnableUser" => Some("DisableUser"),
+            "UndeleteUser" => Some("DeleteUser"),
+            "UnmergeUsers" => Some("MergeUsers"),
+            "ReleaseHold" => Some("UnlinkIdentity"),
             _ => None,
         };
 
@@ -120,11 +122,11 @@ impl Scene {
         let identifier = old.clone();
         let conflict_policy = 0;
         match name {
-            "create" => {
+            "CreateUser" => {
                 let user = Some(user("Pip", vec![handle("new")]));
                 Call::Create(v1::CreateUserRequest { tenant, user, request_id })
             }
-            "update" => {
+            "UpdateUser" => {
                 let user = Some(v1::User {
                     user_id,
                     etag,
@@ -133,7 +135,7 @@ impl Scene {
                 });
                 Call::Update(v1::UpdateUserRequest { tenant, user, update_mask: None, request_id })
             }
-            "link" => {
+            "LinkIdentity" => {
                 let (identifier, verified, primary) = (new, true, false);
                 Call::Link(v1::LinkIdentityRequest {
                     tenant,
@@ -146,14 +148,14 @@ impl Scene {
                     ..Default::default()
                 })
             }
-            "unlink" => Call::Unlink(v1::UnlinkIdentityRequest {
+            "UnlinkIdentity" => Call::Unlink(v1::UnlinkIdentityRequest {
                 tenant,
                 user_id,
                 identifier,
                 etag,
                 request_id,
             }),
-            "replace" => {
+            "ReplaceIdentity" => {
                 let (old_identifier, new_identifier) = (old, new);
                 let request = v1::ReplaceIdentityRequest {
                     tenant,
@@ -168,7 +170,7 @@ impl Scene {
                     ..request
                 })
             }
-            "move" => {
+            "MoveIdentity" => {
                 let (from_user_id, to_user_id, identifier) =
                     (self.eve.clone(), user_id, Some(handle("eve-too")));
                 let request = v1::MoveIdentityRequest {
@@ -185,7 +187,7 @@ impl Scene {
                     ..request
                 })
             }
-            "verify" => {
+            "VerifyIdentity" => {
                 let (verified, verified_by) = (true, "a letter".to_owned());
                 let request = v1::VerifyIdentityRequest {
                     tenant,
@@ -201,22 +203,26 @@ impl Scene {
                     ..request
                 })
             }
-            "disable" => {
+            "DisableUser" => {
                 Call::Disable(v1::DisableUserRequest { tenant, user_id, etag, request_id })
             }
-            "enable" => Call::Enable(v1::EnableUserRequest { tenant, user_id, etag, request_id }),
-            "delete" => Call::Delete(v1::DeleteUserRequest { tenant, user_id, etag, request_id }),
-            "undelete" => {
+            "EnableUser" => {
+                Call::Enable(v1::EnableUserRequest { tenant, user_id, etag, request_id })
+            }
+            "DeleteUser" => {
+                Call::Delete(v1::DeleteUserRequest { tenant, user_id, etag, request_id })
+            }
+            "UndeleteUser" => {
                 Call::Undelete(v1::UndeleteUserRequest { tenant, user_id, etag, request_id })
             }
-            "purge" => Call::Purge(v1::PurgeUserRequest {
+            "PurgeUser" => Call::Purge(v1::PurgeUserRequest {
                 tenant,
                 user_id,
                 etag,
                 request_id,
                 validate_only,
             }),
-            "merge" => {
+            "MergeUsers" => {
                 let request = v1::MergeUsersRequest {
                     tenant,
                     primary_user_id,
@@ -231,7 +237,7 @@ impl Scene {
                     ..request
                 })
             }
-            "unmerge" => {
+            "UnmergeUsers" => {
                 let request =
                     v1::UnmergeUsersRequest { tenant, primary_user_id, ..Default::default() };
                 Call::Unmerge(v1::UnmergeUsersRequest {
@@ -242,8 +248,10 @@ impl Scene {
                     ..request
                 })
             }
-            "release" => Call::Release(v1::ReleaseHoldRequest { tenant, identifier, request_id }),
-            "delete-tenant" => {
+            "ReleaseHold" => {
+                Call::Release(v1::ReleaseHoldRequest { tenant, identifier, request_id })
+            }
+            "DeleteTenant" => {
                 let force = true;
                 Call::DeleteTenant(v1::DeleteTenantRequest {
                     tenant,
@@ -330,7 +338,7 @@ impl Scene {
     async fn etag(&mut self, name: &str) -> String {
         let tenant = self.tenant.clone();
         match name {
-            "set-tenant" | "delete-tenant" => {
+            "UpdateTenant" | "DeleteTenant" => {
                 let request = v1::GetTenantRequest { tenant };
                 self.client
                     .admin
@@ -386,17 +394,24 @@ async fn a_repeated_mutation_takes_effect_once() {
                 scene.send(&dry).await.unwrap();
                 assert_eq!(scene.snapshot().await, before, "{name}: a dry run changes state");
             }
+            if name != "CreateUser" && name != "ReleaseHold" {
+                let stale = Parameters { etag: "another".to_owned(), ..parameters.clone() };
+                let stale = Parameters { request_id: String::new(), ..stale };
+                let refused = scene.call(name, stale);
+                assert_eq!(reason(scene.send(&refused).await), "ETAG_MISMATCH", "{name}");
+                assert_eq!(scene.snapshot().await, before, "{name}: a stale call changes state");
+            }
             let call = scene.call(name, parameters.clone());
             let first = scene.send(&call).await.unwrap();
             let after = scene.snapshot().await;
-            assert!(after != before || name == "release", "{name}: no effect");
+            assert!(after != before || name == "ReleaseHold", "{name}: no effect");
             assert_eq!(
                 scene.send(&call).await.unwrap(),
                 first,
                 "{name}, etag: {with_etag}: the second answer"
             );
             assert_eq!(scene.snapshot().await, after, "{name}: it took effect twice");
-            if name != "create" && name != "release" {
+            if name != "CreateUser" && name != "ReleaseHold" {
                 let other =
                     scene.call(name, Parameters { etag: "another".to_owned(), ..parameters });
                 let reused = StatusDetails::new(Code::InvalidArgument, "REQUEST_ID_REUSED")

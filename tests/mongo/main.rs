@@ -8,6 +8,7 @@
 )]
 
 mod abandoned_calls;
+mod changes;
 mod clocks;
 mod credentials;
 mod damaged_records;

@@ -10,6 +10,7 @@ mod folders;
 mod imports;
 mod inline_code;
 mod links;
+mod matrix;
 mod names;
 mod unfinished;
 
@@ -166,6 +167,12 @@ fn the_checks_find_faults() {
     let text = "# A b\n[x](nowhere.md) [y](#a-b) [z](#c) [c](Cargo.toml)";
     assert_eq!(links::faults(&root(), "README.md", text).len(), 2);
     assert_eq!(constant("x\npub const OLDEST: u64 = 4;\n", "OLDEST"), Some("4"));
+}
+
+/// Everything that changes a user, a tenant or an inbox has tests of all that must follow.
+#[test]
+fn the_matrix_is_complete() {
+    report(matrix::faults());
 }
 
 /// docs/operations.md lists the versions that the stores and the rules support.

@@ -22,6 +22,7 @@ pub fn cases() -> Vec<Case> {
         case(policies::a_dry_run_changes_no_tenant),
         case(policies::tenants_are_listed_by_name),
         case(renormalizing::an_old_identity_adopts_the_present_rules),
+        case(renormalizing::a_moved_identity_has_an_event_and_is_found),
         case(renormalizing::an_old_identity_that_collides_stays),
         case(renormalizing::a_display_form_of_another_identifier_does_not_count),
         case(renormalizing::a_dry_run_renormalizes_nothing),

@@ -11,6 +11,7 @@ mod over_http;
 mod pasted;
 mod resuming;
 mod tables;
+mod treatments;
 
 use crate::support::scenarios::transfer::{
     embedded, export, import, import_file, import_with_kills, names_are_limited, sample,

@@ -15,8 +15,8 @@ const EXPORT: &str = "/polynym.v1.AdminService/ExportUsers";
 const LINES: &str = "application/x-ndjson";
 
 /// A server with an HTTP listener.
-struct HttpServer {
-    server: Server,
+pub struct HttpServer {
+    pub server: Server,
     address: String,
     _folder: TempDir,
 }
@@ -28,7 +28,7 @@ struct Answer {
 }
 
 impl HttpServer {
-    fn start(arguments: &[&str]) -> Self {
+    pub fn start(arguments: &[&str]) -> Self {
         let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "error"]);
         let folder = tempfile::tempdir().unwrap();
         let store = format!("embedded:{}", folder.path().join("store").display());
@@ -59,7 +59,7 @@ impl HttpServer {
     }
 
     /// Imports lines. Returns those of the response.
-    fn import(&self, query: &str, lines: &str) -> Vec<Value> {
+    pub fn import(&self, query: &str, lines: &str) -> Vec<Value> {
         let answer = self.post(&format!("{IMPORT}?{query}"), LINES, lines.as_bytes());
         assert!(answer.head.contains(" 200 ") && answer.head.contains(LINES), "{}", answer.head);
         answer.lines()

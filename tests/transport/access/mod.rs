@@ -7,6 +7,7 @@ mod limits;
 mod log;
 mod reload;
 mod shares;
+mod tenants;
 pub mod tls;
 
 use std::fs;

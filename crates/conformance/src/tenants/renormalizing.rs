@@ -1,7 +1,11 @@
 //! Identities of older rules.
 
+use std::time::Duration;
+
+use polynym_directory::search::Filter;
 use polynym_directory::{
-    Consistency, Error, Mutation, NewIdentity, NewUser, Policies, Tenant, User, UserChange,
+    Consistency, Error, EventKind, Mutation, NewIdentity, NewUser, Policies, Tenant, User,
+    UserChange, View, check_history,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
 
@@ -64,6 +68,39 @@ pub async fn an_old_identity_adopts_the_present_rules(f: Fixture) -> Result<(), 
     equal(&version, &Some(LATER.version()), "the version in the claim")?;
 
     equal(&renormalized(&f, &user, Kind::Handle, "joe").await?, &after, "the user after a repeat")
+}
+
+/// Whether a search by this email finds the user.
+async fn is_found(f: &Fixture, user: &User, email: &str) -> Result<bool, Failure> {
+    let filter = Filter::parse(&format!("identities.email = \"{email}\""), &[Rules::PRESENT])?;
+    let path = filter.access_paths().remove(0);
+    let found = f.store.search.search(&Tenant::DEFAULT, &path, None, 10, View::Basic).await?;
+    Ok(found.iter().any(|found| found.user.id == user.id))
+}
+
+pub async fn a_moved_identity_has_an_event_and_is_found(f: Fixture) -> Result<(), Failure> {
+    let user = create(&f, vec![old(Kind::Email, "Joe@EXAMPLE.com")]).await?;
+    ensure(!is_found(&f, &user, "joe@example.com").await?, "the new form is found before")?;
+    let position = match f.store.feed.position().await {
+        Err(Error::WatchUnsupported) => None,
+        position => Some(position?),
+    };
+    let after = renormalized(&f, &user, Kind::Email, "Joe@EXAMPLE.com").await?;
+    ensure(is_found(&f, &after, "joe@example.com").await?, "the new form is not found")?;
+    let events = f.events(&after).await?;
+    let event = events.first().ok_or("no event")?;
+    let facts = (event.kind, event.sequence, event.changes.identities.len());
+    equal(&facts, &(EventKind::IdentityRenormalized, 2, 2), "the event")?;
+    check_history(&after, &events)?;
+    if let Some(position) = position {
+        let timeout = Duration::from_secs(20);
+        let page = f.store.feed.events(&Tenant::DEFAULT, &position, timeout).await?;
+        let (watched, _) = page.events.first().ok_or("the feed has stopped")?;
+        equal(&**watched, event, "the watched event")?;
+    }
+    // If the form stays, there is no event.
+    let again = renormalized(&f, &after, Kind::Email, "joe@example.com").await?;
+    equal(&f.events(&again).await?.len(), &2, "the events after a repeat")
 }
 
 pub async fn an_old_identity_that_collides_stays(f: Fixture) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use redb::{ReadableTable, Table, WriteTransaction};
+use redb::{AccessGuard, ReadableTable, Table, WriteTransaction};
 
 use crate::bulk_changes::BulkTables;
 use crate::error::Fault;
@@ -34,6 +34,7 @@ use polynym_directory::mutation::read_set::{
 };
 use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_directory::stores::InboxLimits;
+use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::owner_hints::OwnerHints;
@@ -314,7 +315,18 @@ impl<'t> Tables<'t> {
         let key = key.as_str().as_bytes();
         match write {
             ClaimWrite::Insert(claim) | ClaimWrite::Update(claim) => self.put_claim(key, claim)?,
-            ClaimWrite::Delete => drop(self.identities.remove(key)?),
+            ClaimWrite::Delete => {
+                let hold = self.identities.remove(key)?.and_then(|before| held_until(&before));
+                self.remove_hold_time(key, hold)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the time of a hold that ends early: its key has a name of the former owner.
+    fn remove_hold_time(&mut self, key: &[u8], hold: Option<Timestamp>) -> Result<(), Fault> {
+        if let Some(until) = hold {
+            self.hold_times.remove((until.as_millis(), key))?;
         }
         Ok(())
     }
@@ -322,10 +334,12 @@ impl<'t> Tables<'t> {
     /// Replaces the claim, keeping unknown fields.
     fn put_claim(&mut self, key: &[u8], claim: &Claim) -> Result<(), Fault> {
         let before = self.identities.insert(key, encode_claim(claim).as_slice())?;
+        let hold = before.as_ref().and_then(held_until);
         let extended = before.and_then(|before| encode_claim_over(claim, before.value()));
         if let Some(bytes) = extended {
             self.identities.insert(key, bytes.as_slice())?;
         }
+        self.remove_hold_time(key, hold.filter(|until| claim.hold != Some(*until)))?;
         if let Some(until) = claim.hold {
             self.hold_times.insert((until.as_millis(), key), ())?;
         }
@@ -339,6 +353,11 @@ impl<'t> Tables<'t> {
         let names = self.attributes.map(|attributes| attributes.names.into_own());
         Ok((names.unwrap_or_default(), changes))
     }
+}
+
+/// The end of a stored hold; none if the claim is no hold, or damaged.
+fn held_until(claim: &AccessGuard<'_, &'static [u8]>) -> Option<Timestamp> {
+    decode_claim(claim.value()).ok()?.hold
 }
 
 /// Applies the rules. Nothing is written yet if they panic, so that only this mutation fails.

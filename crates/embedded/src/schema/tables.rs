@@ -46,8 +46,8 @@ pub const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, AttributeId), (i64, &str)>
 pub const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
 /// When a user's state expires, in milliseconds, and the user's id.
 pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
-/// When a hold ends, in milliseconds, and its key. Entries of holds that ended early or were
-/// replaced remain.
+/// When a hold ends, in milliseconds, and its key. In stores of older programs, entries of holds
+/// that ended early or were replaced remain.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The number of an event to its row: see [`StoredEvent`](super::event::StoredEvent).

@@ -1,6 +1,7 @@
 //! Scenarios that tests of several programs run, each on stores of its own.
 
 pub mod bulk;
+pub mod changes;
 pub mod clocks;
 pub mod counters;
 pub mod damage;
