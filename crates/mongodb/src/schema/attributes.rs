@@ -13,7 +13,7 @@ use crate::schema::bson::{read_fields, required};
 use polynym_directory::model::attribute::Value;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
-use polynym_directory::search::{Derived, Scalar, ScalarRef};
+use polynym_directory::search::{Derived, Scalar, ScalarRef, scalars};
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::{IndexedAttributes, derived_elements, field_elements};
