@@ -162,7 +162,8 @@ const (
 	// The user gets what the line has: its display name, attributes and state take the place of the user's, and new
 	// identities are linked.
 	OnExisting_ON_EXISTING_UPDATE OnExisting = 3
-	// The user gets what the line has, and loses what the line lacks of the `fields`.
+	// The user gets what the line has, and loses what the line lacks of the `fields`, except for fields of which an
+	// identity of the line was skipped.
 	OnExisting_ON_EXISTING_REPLACE OnExisting = 4
 )
 
@@ -3839,7 +3840,7 @@ type ImportUsersResponse_Progress struct {
 	Line int64 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
 	// Completed lines.
 	Lines int64 `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
-	// Users that were created or, with `validate_only`, would be.
+	// Users that were created, or restored after an undo, or with `validate_only` would be.
 	Created int64 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
 	// Users and tenants that existed already.
 	Existing int64 `protobuf:"varint,4,opt,name=existing,proto3" json:"existing,omitempty"`

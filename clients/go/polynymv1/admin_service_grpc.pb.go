@@ -72,8 +72,9 @@ type AdminServiceClient interface {
 	// Lists the names of attributes that a tenant's users have, or once had, in the order of their bytes.
 	ListAttributeNames(ctx context.Context, in *ListAttributeNamesRequest, opts ...grpc.CallOption) (*ListAttributeNamesResponse, error)
 	// Imports users, one for each message after the first, which has the options. A line that was imported within the
-	// last 24 hours is not imported again. The responses report progress and rejected lines; the other lines are
-	// imported.
+	// last 24 hours is not imported again, unless its user was undone since. With `on_existing`, this is so within one
+	// operation (the header `polynym-operation-id`) and with the same options. A line restores its user if UndoOperation
+	// deleted it. The responses report progress and rejected lines; the other lines are imported.
 	ImportUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportUsersRequest, ImportUsersResponse], error)
 	// Exports a tenant and its users, in the order of their ids: everything that ImportUsers needs to recreate the
 	// directory.
@@ -332,8 +333,9 @@ type AdminServiceServer interface {
 	// Lists the names of attributes that a tenant's users have, or once had, in the order of their bytes.
 	ListAttributeNames(context.Context, *ListAttributeNamesRequest) (*ListAttributeNamesResponse, error)
 	// Imports users, one for each message after the first, which has the options. A line that was imported within the
-	// last 24 hours is not imported again. The responses report progress and rejected lines; the other lines are
-	// imported.
+	// last 24 hours is not imported again, unless its user was undone since. With `on_existing`, this is so within one
+	// operation (the header `polynym-operation-id`) and with the same options. A line restores its user if UndoOperation
+	// deleted it. The responses report progress and rejected lines; the other lines are imported.
 	ImportUsers(grpc.BidiStreamingServer[ImportUsersRequest, ImportUsersResponse]) error
 	// Exports a tenant and its users, in the order of their ids: everything that ImportUsers needs to recreate the
 	// directory.
