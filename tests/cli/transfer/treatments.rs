@@ -59,6 +59,7 @@ fn each_treatment_is_the_same_over_http() {
         ("skip", "reject", unchanged),
         ("update", "reject", updated),
         ("replace", "reject", replaced),
+        ("fill", "reject", unchanged),
         // The line has an address of Eve.
         ("update", "reject", unchanged),
         ("update", "skip-identity", updated),
@@ -72,7 +73,7 @@ fn each_treatment_is_the_same_over_http() {
         }
         let [command, http] = names.each_ref().map(|name| {
             let mut line = person(name, true);
-            if n >= 4 {
+            if n >= 5 {
                 let eve = json!({ "identifier": { "email": "eve@x.example" } });
                 line["identities"].as_array_mut().unwrap().push(eve);
             }
