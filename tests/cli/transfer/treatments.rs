@@ -18,14 +18,14 @@ fn person(name: &str, is_later: bool) -> Value {
     let identities = json!([identity("handle", name), identity("email", &address)]);
     match is_later {
         true => json!({ "displayName": "Joey", "identities": identities,
-            "attributes": { "plan": text("pro") } }),
+            "attributes": { "plan": text("pro"), "city": text("Oslo") } }),
         false => json!({ "displayName": "Joe", "identities": identities,
             "attributes": { "plan": text("free"), "note": text("x") } }),
     }
 }
 
-/// The person as it is now: name, plan, note and addresses.
-fn shown(server: &HttpServer, name: &str) -> (String, String, bool, Vec<String>) {
+/// The person as it is now: name, plan, whether it has a note and a city, and addresses.
+fn shown(server: &HttpServer, name: &str) -> (String, String, [bool; 2], Vec<String>) {
     let user = one(&server.server, &["user", "get", &format!("handle:{name}")])["user"].clone();
     let identities = user["identities"].as_array().unwrap();
     let emails = identities.iter().filter_map(|own| own["identifier"]["email"].as_str());
@@ -34,7 +34,7 @@ fn shown(server: &HttpServer, name: &str) -> (String, String, bool, Vec<String>)
     (
         text(&user["displayName"]),
         text(&user["attributes"]["plan"]["stringValue"]),
-        user["attributes"]["note"].is_object(),
+        ["note", "city"].map(|name| user["attributes"][name].is_object()),
         emails.collect(),
     )
 }
@@ -51,16 +51,17 @@ fn each_treatment_is_the_same_over_http() {
         serde_json::from_str::<Value>(&String::from_utf8_lossy(&output.stdout)).unwrap()
     };
     assert_eq!(import(&person("eve", false), &[])["created"], 1);
-    let unchanged = ("Joe", "free", true, &["x.example"][..]);
-    let updated = ("Joey", "pro", true, &["x.example", "new.example"][..]);
-    let replaced = ("Joey", "pro", false, &["new.example"][..]);
+    let unchanged = ("Joe", "free", [true, false], &["x.example"][..]);
+    let filled = ("Joe", "free", [true, true], &["x.example"][..]);
+    let updated = ("Joey", "pro", [true, true], &["x.example", "new.example"][..]);
+    let replaced = ("Joey", "pro", [false, true], &["new.example"][..]);
+    // In the last two, the line has an address of Eve.
     for (n, (on_existing, on_conflict, expected)) in [
         ("reject", "reject", unchanged),
         ("skip", "reject", unchanged),
         ("update", "reject", updated),
         ("replace", "reject", replaced),
-        ("fill", "reject", unchanged),
-        // The line has an address of Eve.
+        ("fill", "reject", filled),
         ("update", "reject", unchanged),
         ("update", "skip-identity", updated),
     ]
@@ -89,10 +90,10 @@ fn each_treatment_is_the_same_over_http() {
         let query = format!("on_existing={on_existing}&on_conflict={conflict}&{fields}");
         server.import(query.trim_end_matches('&'), &http.to_string());
         for name in &names {
-            let (found, plan, note, emails) = shown(&server, name);
+            let (found, plan, has, emails) = shown(&server, name);
             let emails: Vec<_> = emails.iter().map(String::as_str).collect();
             let what = format!("{on_existing}, {on_conflict} of {name}");
-            assert_eq!((&*found, &*plan, note, &*emails), expected, "{what}");
+            assert_eq!((&*found, &*plan, has, &*emails), expected, "{what}");
         }
     }
     let eve = stdout(&server.server.run(&["resolve", "email:eve@x.example", "--json"]));

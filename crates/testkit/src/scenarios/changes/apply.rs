@@ -170,8 +170,8 @@ impl Scene {
         assert_eq!(ended.state(), v1::BulkChangeState::Completed, "{ended:?}");
     }
 
-    /// Imports a line about Joe, found by his handle, who has another name, another email and no
-    /// note; or about a new user. If it is about conflicts, Eve has one of its identities.
+    /// Imports a line about Joe, found by his handle, who has another name and email, a city and
+    /// no note; or about a new user. If it is about conflicts, Eve has one of its identities.
     async fn import(&mut self, row: &str) {
         let is_new = row == "ON_EXISTING_REJECT";
         let conflict = v1::OnConflict::from_str_name(row);
@@ -191,6 +191,7 @@ impl Scene {
         person.identities.push(identity(self.email("new")));
         person.identities.extend(conflict.map(|_| identity(self.email("eve"))));
         person.attributes.insert("team".to_owned(), text("ads"));
+        person.attributes.insert("city".to_owned(), text("Oslo"));
         let line = v1::ImportUsersRequest { line: 1, user: Some(person), ..Default::default() };
         let request = self.with(tokio_stream::iter([first, line]));
         let answers = self.client.admin.clone().import_users(request).await.unwrap();

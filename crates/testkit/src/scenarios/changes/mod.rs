@@ -91,6 +91,7 @@ const CHANGES: &[Change] = &[
     change("ON_EXISTING_SKIP", &[]),
     change("ON_EXISTING_UPDATE", &[(0, Type::UserImported)]),
     change("ON_EXISTING_REPLACE", &[(0, Type::UserImported)]),
+    change("ON_EXISTING_FILL", &[(0, Type::UserImported)]),
     change("ON_CONFLICT_REJECT", &[]),
     change("ON_CONFLICT_SKIP_IDENTITY", &[(0, Type::UserImported)]),
 ];
