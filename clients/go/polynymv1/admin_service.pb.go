@@ -165,6 +165,9 @@ const (
 	// The user gets what the line has, and loses what the line lacks of the `fields`, except for fields of which an
 	// identity of the line was skipped.
 	OnExisting_ON_EXISTING_REPLACE OnExisting = 4
+	// The user gets what it lacks and the line has: a display name, attributes, and identities of kinds, or accounts at
+	// providers, of which it has none. What it has stays.
+	OnExisting_ON_EXISTING_FILL OnExisting = 5
 )
 
 // Enum value maps for OnExisting.
@@ -175,6 +178,7 @@ var (
 		2: "ON_EXISTING_SKIP",
 		3: "ON_EXISTING_UPDATE",
 		4: "ON_EXISTING_REPLACE",
+		5: "ON_EXISTING_FILL",
 	}
 	OnExisting_value = map[string]int32{
 		"ON_EXISTING_UNSPECIFIED": 0,
@@ -182,6 +186,7 @@ var (
 		"ON_EXISTING_SKIP":        2,
 		"ON_EXISTING_UPDATE":      3,
 		"ON_EXISTING_REPLACE":     4,
+		"ON_EXISTING_FILL":        5,
 	}
 )
 
@@ -5158,14 +5163,15 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"OnConflict\x12\x1b\n" +
 	"\x17ON_CONFLICT_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ON_CONFLICT_REJECT\x10\x01\x12\x1d\n" +
-	"\x19ON_CONFLICT_SKIP_IDENTITY\x10\x02*\x88\x01\n" +
+	"\x19ON_CONFLICT_SKIP_IDENTITY\x10\x02*\x9e\x01\n" +
 	"\n" +
 	"OnExisting\x12\x1b\n" +
 	"\x17ON_EXISTING_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12ON_EXISTING_REJECT\x10\x01\x12\x14\n" +
 	"\x10ON_EXISTING_SKIP\x10\x02\x12\x16\n" +
 	"\x12ON_EXISTING_UPDATE\x10\x03\x12\x17\n" +
-	"\x13ON_EXISTING_REPLACE\x10\x04*\x86\x03\n" +
+	"\x13ON_EXISTING_REPLACE\x10\x04\x12\x14\n" +
+	"\x10ON_EXISTING_FILL\x10\x05*\x86\x03\n" +
 	"\x0fDuplicateReason\x12 \n" +
 	"\x1cDUPLICATE_REASON_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dDUPLICATE_REASON_SAME_MAILBOX\x10\x01\x12\"\n" +
