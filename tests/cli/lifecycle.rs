@@ -99,7 +99,7 @@ fn an_exported_tenant_keeps_its_policies() {
     let set = one(&server, &[&set[..], &lapsing].concat());
     std::fs::write(file, stdout(&server.run(&["export", "--tenant", "acme"]))).unwrap();
     for _ in 0..2 {
-        let imported = other.run(&["import", file]);
+        let imported = other.run(&["import", "--tenant", "acme", file]);
         assert!(imported.status.success(), "{}", stderr(&imported));
     }
     let there = one(&other, &["tenant", "get", "--tenant", "acme"]);

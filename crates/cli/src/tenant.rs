@@ -20,7 +20,7 @@ use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
 use polynym_identifier::Kind;
 use polynym_proto::v1::{
-    GetTenantRequest, GetTenantResponse, Holds, ListTenantsRequest, Policies, ReservedHandles,
+    GetTenantRequest, GetTenantResponse, ListTenantsRequest, Policies, ReservedHandles,
     Tenant as Message, UpdateTenantRequest,
 };
 
@@ -248,21 +248,11 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
 
     let holds = policies.holds.get_or_insert_default();
     for (kind, time) in &command.holds {
-        *hold_of(holds, *kind) = Some(proto_duration(*time));
+        *table::hold_of(holds, *kind) = Some(proto_duration(*time));
         paths.push(format!("holds.{kind}"));
     }
 
     (policies, paths)
-}
-
-const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration> {
-    match kind {
-        Kind::Email => &mut holds.email,
-        Kind::Handle => &mut holds.handle,
-        Kind::Phone => &mut holds.phone,
-        Kind::Social => &mut holds.social,
-        Kind::Url => &mut holds.url,
-    }
 }
 
 fn proto_duration(time: Duration) -> ProtoDuration {

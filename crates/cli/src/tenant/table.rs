@@ -2,10 +2,20 @@
 
 use prost_types::Duration as ProtoDuration;
 
-use super::hold_of;
 use crate::output::{self, Table, printable};
 use polynym_identifier::Kind;
-use polynym_proto::v1::{AttributeDefinition, AttributeType, Policies, Tenant as Message};
+use polynym_proto::v1::{AttributeDefinition, AttributeType, Holds, Policies, Tenant as Message};
+
+/// The hold of a kind.
+pub const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration> {
+    match kind {
+        Kind::Email => &mut holds.email,
+        Kind::Handle => &mut holds.handle,
+        Kind::Phone => &mut holds.phone,
+        Kind::Social => &mut holds.social,
+        Kind::Url => &mut holds.url,
+    }
+}
 
 /// The rows about the history.
 fn history_rows(policies: &Policies) -> Vec<(String, String)> {
