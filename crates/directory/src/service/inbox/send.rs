@@ -22,7 +22,7 @@ use crate::service::parse::parse_user_id;
 use crate::service::tenant_cache::KnownTenant;
 use crate::size;
 use crate::stores::View;
-use crate::stores::{Delivery, InboxLimits};
+use crate::stores::{BegunNotice, Delivery, InboxLimits};
 use crate::text::{check_text, is_displayable, place_of};
 use crate::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
@@ -91,20 +91,9 @@ impl Directory {
         let key = self.notice_key(context, &request).await?;
         let mut results = self.recipients(context, &request.recipients).await?;
 
-        // A notice that has expired was sent before, if this is a retry, or is refused.
         let now = context.now.time;
         let has_expired = request.expire_time.is_some_and(|time| time <= now);
-        let new_id = (!has_expired).then(|| self.notice_ids.next_id());
-        let begun = match &key {
-            Some(key) => {
-                let inboxes = &self.backend.inboxes;
-                inboxes.begin_notice(key, since, new_id, context.now).await?
-            }
-            None => new_id.map(|id| (id, None)),
-        };
-        let (id, first_time) = begun.ok_or_else(|| {
-            Error::invalid(Invalid::Field, "notice.expire_time", "is in the past")
-        })?;
+        let (id, first_time) = self.begin(context, key.as_ref(), since, has_expired).await?;
         if has_expired {
             return Ok(SentNotice { id, results });
         }
@@ -140,6 +129,24 @@ impl Directory {
             }
         }
         Ok(SentNotice { id, results })
+    }
+
+    /// The id of the notice and, if the request is a retry, the time of the first. A notice that
+    /// has expired was sent before, or is refused.
+    async fn begin(
+        &self,
+        context: &RequestContext<'_>,
+        key: Option<&IdempotencyKey>,
+        tenant_since: Timestamp,
+        has_expired: bool,
+    ) -> Result<BegunNotice, Error> {
+        let new_id = (!has_expired).then(|| self.notice_ids.next_id());
+        let inboxes = &self.backend.inboxes;
+        let begun = match key {
+            Some(key) => inboxes.begin_notice(key, tenant_since, new_id, context.now).await?,
+            None => new_id.map(|id| (id, None)),
+        };
+        begun.ok_or_else(|| Error::invalid(Invalid::Field, "notice.expire_time", "is in the past"))
     }
 
     /// The users whose inboxes are not full of notices that were sent after `time`. A full one has
