@@ -195,52 +195,46 @@ impl Histories {
         now: Timestamp,
         expected: &mut BTreeMap<LocalityId, Expected>,
     ) {
-        let keys = |record: &Record| -> BTreeSet<IdentityKey> {
-            let claims = record.claims().into_iter();
-            let valid = claims.filter(|(_, claim)| claim.hold.is_none_or(|until| until > now));
-            let tenant = record.user.tenant.as_str();
-            let identities = record.user.identities.iter();
-            let guards = identities.filter_map(|own| Rules::PRESENT.guard(&own.identifier));
-            let guards = guards.map(|guard| IdentityKey::of_guard(tenant, &guard));
-            valid.map(|(key, _)| key).chain(guards).collect()
-        };
-        let target = |id: &LocalityId| {
-            let entries = self.of(*id);
-            first_of(entries, operation).and_then(|first| entries[first].before.as_ref())
-        };
         loop {
-            let is_reverted = |expected: &Expected| matches!(expected, Expected::Exact(_));
-            let blocked = users.iter().find_map(|(id, present)| {
-                let before = target(id).filter(|_| is_reverted(&expected[id]))?;
-                let regained: BTreeSet<_> = &keys(before) - &keys(present);
-                let others = users.iter().filter(|(other, _)| *other != id);
-                let holders: Vec<_> = others
-                    .filter(|(other, record)| {
-                        let wants =
-                            target(other).is_some_and(|user| !keys(user).is_disjoint(&regained));
-                        !keys(record).is_disjoint(&regained) || wants
-                    })
-                    .collect();
-                let wants_too = |other: &LocalityId| {
-                    target(other).is_some_and(|user| !keys(user).is_disjoint(&regained))
-                };
-                if holders.is_empty() {
-                    return None;
-                }
-                // Who of two gets an identifier back that both had is not modelled.
-                let is_unclear = holders
-                    .iter()
-                    .any(|(other, _)| wants_too(other) || expected[*other] == Expected::Loose);
-                let gives = |other: &LocalityId| is_reverted(&expected[other]) && !wants_too(other);
-                match holders.iter().all(|(other, _)| gives(other)) {
-                    true => None,
-                    false if is_unclear => Some((*id, Expected::Loose)),
-                    false => Some((*id, Expected::Kept)),
-                }
+            let blocked = users.keys().find_map(|id| {
+                let result = self.conflict(operation, users, now, expected, *id)?;
+                Some((*id, result))
             });
             let Some((id, result)) = blocked else { return };
             expected.insert(id, result);
         }
+    }
+
+    /// The result for a user that would be as before, if it gets back what another user has.
+    fn conflict(
+        &self,
+        operation: &str,
+        users: &Users,
+        now: Timestamp,
+        expected: &BTreeMap<LocalityId, Expected>,
+        id: LocalityId,
+    ) -> Option<Expected> {
+        let target = |id: &LocalityId| {
+            let entries = self.of(*id);
+            first_of(entries, operation).and_then(|first| entries[first].before.as_ref())
+        };
+        let is_exact = |id: &LocalityId| matches!(expected[id], Expected::Exact(_));
+        let before = target(&id).filter(|_| is_exact(&id))?;
+        let regained = &wanted(before, now) - &wanted(&users[&id], now);
+        let wants = |other: &LocalityId| {
+            target(other).is_some_and(|user| !wanted(user, now).is_disjoint(&regained))
+        };
+        let mut holders = users.iter().filter(|(other, record)| {
+            **other != id && (!claims(record, now).is_disjoint(&regained) || wants(other))
+        });
+        let keeps = |other: &LocalityId| !is_exact(other) || wants(other);
+        if !holders.clone().any(|(other, _)| keeps(other)) {
+            return None;
+        }
+        // Who of two gets an identifier back that both had is not modelled.
+        let is_unclear =
+            holders.any(|(other, _)| wants(other) || matches!(expected[other], Expected::Loose));
+        Some(if is_unclear { Expected::Loose } else { Expected::Kept })
     }
 
     /// Removes what was undone.
@@ -292,4 +286,20 @@ impl Entry {
 /// The index of the first change of an operation.
 fn first_of(entries: &[Entry], operation: &str) -> Option<usize> {
     entries.iter().position(|entry| entry.operation == operation)
+}
+
+/// The keys that a user has.
+fn claims(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
+    let claims = record.claims().into_iter();
+    let valid = claims.filter(|(_, claim)| claim.hold.is_none_or(|until| until > now));
+    valid.map(|(key, _)| key).collect()
+}
+
+/// The keys that a user has, and those of all guards that its identities need.
+fn wanted(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
+    let identities = record.user.identities.iter();
+    let guards = identities.filter_map(|own| Rules::PRESENT.guard(&own.identifier));
+    let tenant = record.user.tenant.as_str();
+    let guards = guards.map(|guard| IdentityKey::of_guard(tenant, &guard));
+    claims(record, now).into_iter().chain(guards).collect()
 }
