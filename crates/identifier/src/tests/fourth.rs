@@ -366,10 +366,10 @@ fn starts_of_addresses_are_folded() {
         ("https://example.com/An", "https://example.com/An"),
         ("linkedin.c", "linkedin.c"),
     ] {
-        assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, typed), folded, "{typed}");
+        assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, typed), [folded], "{typed}");
     }
     assert_eq!(
         Rules::THIRD.fold_prefix(Kind::Url, "https://threads.net/@An"),
-        "https://threads.net/@An"
+        ["https://threads.net/@An"]
     );
 }
