@@ -23,7 +23,7 @@ const DEFAULT: &str = "default";
 /// Tests over a list of changes, by a part of their paths: the list in a file must have the name
 /// of the row that such a test stands in.
 const LISTS: [(&str, &str); 2] = [
-    ("::changes::", "crates/testkit/src/scenarios/changes/mod.rs"),
+    ("::changes::", "crates/testkit/src/scenarios/changes/table.rs"),
     ("::repeated_requests::", "tests/grpc/repeated_requests.rs"),
 ];
 

@@ -5,11 +5,9 @@ use tonic::Request;
 use v1::bulk_action::{Action, Attributes, Delete, Disable, Enable};
 
 use super::scene::Scene;
+use super::table::REASON;
 use crate::calls::{handle, identity, text, user};
 use crate::scenarios::bulk::until_ended;
-
-/// The reason of each change.
-pub const REASON: &str = "because";
 
 impl Scene {
     /// A request with the reason and the operation of this change.

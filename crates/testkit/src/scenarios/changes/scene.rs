@@ -8,8 +8,7 @@ use prost_types::Timestamp;
 use v1::attribute_value::Kind;
 use v1::identifier::Kind as Identifier;
 
-use super::apply::REASON;
-use super::{Change, MARK};
+use super::table::{Change, MARK, REASON};
 use crate::calls::{Client, email, handle, text, user};
 use crate::scenarios::histories::{events, of};
 use crate::scenarios::watching::Watching;
