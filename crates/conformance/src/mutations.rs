@@ -13,6 +13,10 @@ use super::fixture::case::{Case, case};
 
 /// The cases of these modules.
 pub fn cases() -> Vec<Case> {
+    [changes(), verifications()].into_iter().flatten().collect()
+}
+
+fn changes() -> Vec<Case> {
     vec![
         case(concurrency::one_of_many_links_gets_the_identifier),
         case(concurrency::one_of_many_creates_gets_the_shared_identifier),
@@ -56,6 +60,11 @@ pub fn cases() -> Vec<Case> {
         case(updating::an_etag_is_enforced),
         case(updating::times_never_go_back),
         case(updating::changes_in_one_millisecond_have_an_order),
+    ]
+}
+
+fn verifications() -> Vec<Case> {
+    vec![
         case(verifying::a_verified_link_takes_over_an_unverified_identity),
         case(verifying::a_verified_link_takes_over_no_verified_identity),
         case(verifying::a_new_user_takes_over_from_several),

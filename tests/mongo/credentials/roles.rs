@@ -250,7 +250,7 @@ async fn an_old_store_is_upgraded_with_two_roles() {
     store.run("verify", &["store", "verify"]).unwrap();
     let meta = store.database().collection::<Document>("meta");
     let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap().unwrap();
-    assert_eq!(versions.get_i64("v").unwrap(), 12, "{versions}");
+    assert_eq!(versions.get_i64("v").unwrap(), 14, "{versions}");
 }
 
 /// A server needs no privilege to end the transactions of another one with the same user.

@@ -337,11 +337,11 @@ async fn foreign_collections_are_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 13", "versions 2 to 12"],
+        &["schema version 15", "versions 2 to 14"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 13_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 15_i32 })
                 .await
                 .unwrap();
         },
@@ -352,7 +352,7 @@ async fn foreign_collections_are_refused() {
     })
     .await;
     // The server refuses the newer store too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 13, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 15, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]
