@@ -198,7 +198,7 @@ fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideErr
     }
 }
 
-/// Rejects resuming it while it is undone: the undoing would meet only some of its users.
+/// Rejects resuming it while it is being undone: the undoing would meet only some of its users.
 fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
     match present.is_undoing(mutation.time) {
         true => Err(Error::Bulk(BulkError::Undoing).into()),

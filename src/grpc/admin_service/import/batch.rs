@@ -44,7 +44,7 @@ pub struct UserLine {
     pub tenant: Tenant,
     pub user: v1::User,
     pub internals: Option<v1::UserInternals>,
-    /// What tells the line from those with the same content.
+    /// Distinguishes the line from others with the same content.
     pub mark: Vec<u8>,
     pub _permit: OwnedSemaphorePermit,
     pub _turn: Turn,
