@@ -72,7 +72,7 @@ fn options(query: &str) -> Result<Options, InvalidQuery> {
             "on_existing" => {
                 let choice = OnExisting::from_str_name(&format!("ON_EXISTING_{}", upper(&value)));
                 options.on_existing =
-                    choice.ok_or_else(|| wrong("reject, skip, update or replace"))?.into();
+                    choice.ok_or_else(|| wrong("reject, skip, update, fill or replace"))?.into();
             }
             "validate_only" => options.validate_only = switch()?,
             "sequential_ids" => options.sequential_ids = switch()?,

@@ -270,7 +270,7 @@ pub async fn a_bulk_change_is_undone_once_its_users_rest(f: Fixture) -> Result<(
     undo().await?.ok_or("the undoing was not renewed")?;
     f.wait_until(f.now().plus(LEASE / 2));
     ensure(is_undoing(resume().await), "one was resumed whose undoing was renewed")?;
-    step(&f, ID, BulkStep::EndUndo).await?.ok_or("the undoing did not end")?;
+    step(&f, ID, BulkStep::EndUndo(Vec::new())).await?.ok_or("the undoing did not end")?;
 
     // A server is gone that has changed its last users.
     resume().await?;

@@ -243,10 +243,8 @@ impl LineReader {
             .map_err(|_| internal())?;
         let turn = self.turns.take(&tenant, &user).await;
         // A line that may change its user is another one after a line that changed it, too.
-        let mark = match self.import.changes_users() {
-            true => number.to_be_bytes().to_vec(),
-            false => self.repeats.mark(&tenant, &user),
-        };
+        let changes = self.import.changes_users();
+        let mark = self.repeats.mark(&tenant, &user, (number, changes));
         let internals = message.internals;
         let line = UserLine { tenant, user, internals, mark, _permit: permit, _turn: turn };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })

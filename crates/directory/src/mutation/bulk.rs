@@ -45,8 +45,9 @@ pub enum BulkStep {
     /// Begins to undo it, or goes on: for [`LEASE`] it cannot be resumed. Rejected while it runs,
     /// and until the last users of a stopped one have changed.
     Undo,
-    /// Ends its undoing.
-    EndUndo,
+    /// Ends its undoing. These users of its last batch were undone: it has changed them, and does not
+    /// change them again.
+    EndUndo(Vec<LocalityId>),
     /// Removes it, unless users may change by it or by its undoing.
     Remove,
 }
@@ -120,11 +121,9 @@ pub fn step(
             let undo_until = Some(mutation.time.plus(LEASE));
             Ok(put(BulkChange { undo_until, lease: None, ..present.clone() }))
         }
-        BulkStep::EndUndo => {
+        BulkStep::EndUndo(users) => {
             let undone = stored.filter(|present| present.undo_until.is_some());
-            Ok(undone.map_or_else(nothing, |present| {
-                put(BulkChange { undo_until: None, ..present.clone() })
-            }))
+            Ok(undone.map_or_else(nothing, |present| end_undo(present, users)))
         }
         BulkStep::Remove => {
             let removed = stored.is_some_and(|present| present.is_at_rest(mutation.time));
@@ -198,6 +197,14 @@ fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideErr
     }
 }
 
+/// Ends the undoing of a bulk change, of whose last batch these users were undone.
+fn end_undo(present: &BulkChange, users: &[LocalityId]) -> WriteSet {
+    let mut after = BulkChange { undo_until: None, ..present.clone() };
+    after.batch.users.retain(|user| !users.contains(user));
+    after.counts.changed += (present.batch.users.len() - after.batch.users.len()) as u64;
+    put(after)
+}
+
 /// Rejects resuming it while it is being undone: the undoing would meet only some of its users.
 fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
     match present.is_undoing(mutation.time) {
@@ -207,13 +214,9 @@ fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideE
 }
 
 /// Rejects the undoing of a user if the bulk change was resumed meanwhile.
-pub fn check_undoing(read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
-    match stored_change(read_set, id)? {
-        Some(present) if present.undo_until.is_none() => {
-            Err(Error::Bulk(BulkError::Running).into())
-        }
-        _ => Ok(()),
-    }
+pub fn check_undoing(mutation: &Mutation, read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
+    let present = stored_change(read_set, id)?;
+    present.map_or(Ok(()), |present| check_undo(mutation, present))
 }
 
 /// The id of the bulk change that the decision on a change of a user reads.

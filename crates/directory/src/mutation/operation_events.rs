@@ -8,6 +8,7 @@ use locality_uuid::LocalityId;
 use crate::error::NotUndone;
 use crate::history_part::HistoryPart;
 use crate::model::event::{Event, EventKind, Origin};
+use crate::mutation::Mutation;
 use crate::mutation::read_set::{DecideError, ReadSet};
 use crate::timestamp::Timestamp;
 use polynym_identifier::Identifier;
@@ -61,6 +62,7 @@ impl OperationEvents<'_> {
 /// [`NotUndone::ChangedSince`] if there are later events of others;
 /// [`NotUndone::ValuesNotKept`] if events of the operation may be missing.
 pub fn operation_events<'v>(
+    mutation: &Mutation,
     read_set: &'v ReadSet,
     user: LocalityId,
     reversal: &Reversal,
@@ -69,21 +71,28 @@ pub fn operation_events<'v>(
     let mut cursor = None;
     for _ in 0..MAX_PARTS {
         let read = read_set.read_history(HistoryPart { user, cursor, limit: PART_EVENTS })?;
-        walk.is_damaged |= read.is_damaged;
         for event in &read.events {
             if walk.add(event).is_break() {
                 return walk.finish(true);
             }
         }
+        // What cannot be read behind the operation does not matter.
+        walk.is_damaged |= read.is_damaged;
         match read.next {
             Some(next) => cursor = Some(next),
             None => {
-                let is_complete = walk.has_older();
+                let is_complete = walk.has_older() || keeps_all(mutation, reversal);
                 return walk.finish(is_complete);
             }
         }
     }
     Err(NotUndone::ValuesNotKept.into())
+}
+
+/// Whether no event of the operation can have expired.
+fn keeps_all(mutation: &Mutation, reversal: &Reversal) -> bool {
+    let begins = mutation.policies.history_begins(mutation.now().earliest());
+    reversal.since.is_some_and(|since| since >= begins)
 }
 
 /// A walk through the events of a user, from the newest to the oldest.

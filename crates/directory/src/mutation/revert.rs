@@ -29,7 +29,7 @@ pub fn revert(
     reversal: &Reversal,
 ) -> Result<WriteSet, DecideError> {
     if reversal.is_bulk {
-        bulk::check_undoing(read_set, &reversal.operation_id)?;
+        bulk::check_undoing(mutation, read_set, &reversal.operation_id)?;
     }
     let Some(subject) = reverted(mutation, read_set, id, reversal)? else {
         return unchanged(mutation, read_set, id, reversal);
@@ -70,7 +70,7 @@ fn reverted<'v>(
     reversal: &Reversal,
 ) -> Result<Option<Reversion<'v>>, DecideError> {
     let before = mutation.present(read_set, id)?;
-    let events = operation_events(read_set, id, reversal)?;
+    let events = operation_events(mutation, read_set, id, reversal)?;
     if events.is_empty() {
         return Ok(None);
     }

@@ -1,6 +1,8 @@
 //! Undoing an operation for one user whose history is given. The conformance suite has random
 //! histories.
 
+use std::time::Duration;
+
 use super::{Decision, Error, Mutation, ReadSet, Record, Timestamp, User, UserChange};
 use super::{id, mutation, user};
 use crate::error::NotUndone;
@@ -9,6 +11,7 @@ use crate::model::attribute::Value;
 use crate::model::event::{
     ChangeSet, Event, EventKind, FieldChange, IdentityChange, Origin, RecordedValue,
 };
+use crate::model::policies::Policies;
 use crate::model::user::{Identity, State};
 use crate::mutation::operation_events::Reversal;
 use crate::mutation::read_set::{Write, WriteSet};
@@ -106,8 +109,26 @@ fn expired_events_of_the_operation_keep_the_user() {
     );
 
     let other = Event { origin: Origin::default(), ..event(2, renamed("one", "two")) };
-    let undone = decide(&undoing(false), named("three"), read(vec![newest, other])).unwrap();
+    let with_other = read(vec![newest.clone(), other]);
+    let undone = decide(&undoing(false), named("three"), with_other).unwrap();
     assert_eq!(written(&undone).display_name, "two");
+}
+
+/// The older events are those of others if the operation began after all that have expired.
+#[test]
+fn expired_events_before_the_operation_do_not_matter() {
+    let newest = event(3, renamed("two", "three"));
+    let undo = |retention| {
+        let since = Some(Timestamp::from_millis(1_000));
+        let operation_id = OPERATION.to_owned();
+        let reversal = Reversal { operation_id, since, is_bulk: false, in_batch: false };
+        let policies = Policies { history_retention: retention, ..Policies::default() };
+        let revert = mutation(UserChange::Revert(reversal));
+        let undoing = Mutation { policies: policies.into(), ..revert };
+        decide(&undoing, named("three"), read(vec![newest.clone()]))
+    };
+    assert_eq!(written(&undo(Duration::from_secs(1)).unwrap()).display_name, "two");
+    assert_eq!(kept(undo(Duration::from_millis(999))), NotUndone::ValuesNotKept);
 }
 
 #[test]

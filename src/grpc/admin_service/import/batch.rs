@@ -18,7 +18,7 @@ use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;
 
-/// The limit of different lines without identities that are counted.
+/// The limit of different lines that are counted.
 const MAX_COUNTED: usize = 100_000;
 
 /// The limit of lines that find their users by an attribute.
@@ -50,31 +50,34 @@ pub struct UserLine {
     pub _turn: Turn,
 }
 
-/// Counts equal lines without identities: each is a person of its own.
+/// Counts equal lines: of those without identities each is a person of its own, and of those that
+/// change users each takes effect.
 #[derive(Default)]
 pub struct Repeats(HashMap<u64, u32>);
 
 impl Repeats {
-    /// What tells a line from the earlier lines of the import that have this user: their number;
-    /// nothing if there are none.
-    pub fn mark(&mut self, tenant: &Tenant, user: &v1::User) -> Vec<u8> {
-        match self.count(tenant, user) {
-            0 => Vec::new(),
-            count => count.to_be_bytes().to_vec(),
+    /// Distinguishes a line from the earlier lines of the import that have this user, by their
+    /// number; empty if there are none. Beyond [`MAX_COUNTED`] different lines, one that changes
+    /// users is known by its own number.
+    pub fn mark(&mut self, tenant: &Tenant, user: &v1::User, (n, changes): (i64, bool)) -> Vec<u8> {
+        if !changes && (!user.identities.is_empty() || !user.user_id.is_empty()) {
+            return Vec::new();
+        }
+        match self.count(hash(tenant, user)) {
+            None if changes => n.to_be_bytes().to_vec(),
+            None | Some(0) => Vec::new(),
+            Some(count) => count.to_be_bytes().to_vec(),
         }
     }
 
-    fn count(&mut self, tenant: &Tenant, user: &v1::User) -> u32 {
-        if !user.identities.is_empty() || !user.user_id.is_empty() {
-            return 0;
-        }
-        let hash = hash(tenant, user);
+    /// The number of earlier lines with this hash; none if there are too many to count.
+    fn count(&mut self, hash: u64) -> Option<u32> {
         if self.0.len() >= MAX_COUNTED && !self.0.contains_key(&hash) {
-            return 0;
+            return None;
         }
         let count = self.0.entry(hash).or_default();
         *count += 1;
-        *count - 1
+        Some(*count - 1)
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Undo {
 struct UndoneBulk {
     /// The users that it may have begun to change.
     batch: HashSet<LocalityId>,
+    /// Those of them that were undone.
+    undone: Vec<LocalityId>,
     /// When the right to undo it was last renewed.
     renewed: Instant,
 }
@@ -94,6 +96,7 @@ impl Directory {
         };
         let undone = |bulk: BulkChange| UndoneBulk {
             batch: bulk.batch.users.into_iter().collect(),
+            undone: Vec::new(),
             renewed: self.clock.instant(),
         };
         Ok(Undo {
@@ -138,7 +141,10 @@ impl Undo {
         let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
         for (id, outcome) in candidates.into_iter().zip(outcomes) {
             match outcome.map(|outcome| outcome.report) {
-                Ok(MutationReport::Reverted(users)) => step.reverted += users,
+                Ok(MutationReport::Reverted(users)) => {
+                    step.reverted += users;
+                    self.note_undone(id);
+                }
                 Ok(_) | Err(Error::UserNotFound) => {}
                 Err(error) if error.is_of_store() || matches!(error, Error::Bulk(_)) => {
                     return Err(error);
@@ -167,10 +173,16 @@ impl Undo {
 
     /// Gives the right to undo a bulk change up.
     async fn end(&self) -> Result<(), Error> {
-        match self.bulk {
-            Some(_) => self.bulk_step(BulkStep::EndUndo).await,
+        match &self.bulk {
+            Some(bulk) => self.bulk_step(BulkStep::EndUndo(bulk.undone.clone())).await,
             None => Ok(()),
         }
+    }
+
+    /// Notes that a user was undone, if the bulk change may meet it again.
+    fn note_undone(&mut self, id: LocalityId) {
+        let bulk = self.bulk.as_mut().filter(|bulk| bulk.batch.contains(&id));
+        bulk.into_iter().for_each(|bulk| bulk.undone.push(id));
     }
 
     async fn bulk_step(&self, step: BulkStep) -> Result<(), Error> {
