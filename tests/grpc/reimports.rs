@@ -98,6 +98,20 @@ async fn each_import_without_an_operation_takes_effect() {
     }
 }
 
+/// A line of an operation is known by its content, wherever it stands in the file.
+#[tokio::test]
+async fn a_resumed_import_overwrites_no_later_change() {
+    let (_server, mut client) = fresh().await;
+    let (joe, eve) = (member("a", vec![handle("joe")]), member("a", vec![handle("eve")]));
+    let update = options(OnExisting::Update);
+    import(&mut client, &update, "operation-1", std::slice::from_ref(&joe)).await;
+    import(&mut client, &update, "", &[member("b", vec![handle("joe")])]).await;
+    // Another line comes first now.
+    let resumed = import(&mut client, &update, "operation-1", &[eve, joe]).await;
+    assert_eq!(resumed.counts(), (1, 0, 1, 0));
+    assert_eq!(team(&mut client, handle("joe")).await, Some(text("b")));
+}
+
 #[tokio::test]
 async fn a_line_is_another_one_with_other_options() {
     let (_server, mut client) = fresh().await;

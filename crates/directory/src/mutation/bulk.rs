@@ -45,8 +45,8 @@ pub enum BulkStep {
     /// Begins to undo it, or goes on: for [`LEASE`] it cannot be resumed. Rejected while it runs,
     /// and until the last users of a stopped one have changed.
     Undo,
-    /// Ends its undoing. These users of its last batch were undone: it has changed them, and does not
-    /// change them again.
+    /// Ends its undoing. These users of its last batch were undone: it has changed them, and does
+    /// not change them again.
     EndUndo(Vec<LocalityId>),
     /// Removes it, unless users may change by it or by its undoing.
     Remove,

@@ -8,7 +8,6 @@ use locality_uuid::LocalityId;
 use crate::error::NotUndone;
 use crate::history_part::HistoryPart;
 use crate::model::event::{Event, EventKind, Origin};
-use crate::mutation::Mutation;
 use crate::mutation::read_set::{DecideError, ReadSet};
 use crate::timestamp::Timestamp;
 use polynym_identifier::Identifier;
@@ -56,16 +55,17 @@ impl OperationEvents<'_> {
     }
 }
 
-/// The events of an operation that remain to be undone.
+/// The events of an operation that remain to be undone. The tenant keeps all events since
+/// `history_begins`.
 ///
 /// # Errors
 /// [`NotUndone::ChangedSince`] if there are later events of others;
 /// [`NotUndone::ValuesNotKept`] if events of the operation may be missing.
 pub fn operation_events<'v>(
-    mutation: &Mutation,
     read_set: &'v ReadSet,
     user: LocalityId,
     reversal: &Reversal,
+    history_begins: Timestamp,
 ) -> Result<OperationEvents<'v>, DecideError> {
     let mut walk = Walk::new(reversal);
     let mut cursor = None;
@@ -81,18 +81,13 @@ pub fn operation_events<'v>(
         match read.next {
             Some(next) => cursor = Some(next),
             None => {
-                let is_complete = walk.has_older() || keeps_all(mutation, reversal);
+                let is_recent = reversal.since.is_some_and(|since| since >= history_begins);
+                let is_complete = is_recent || walk.has_older();
                 return walk.finish(is_complete);
             }
         }
     }
     Err(NotUndone::ValuesNotKept.into())
-}
-
-/// Whether no event of the operation can have expired.
-fn keeps_all(mutation: &Mutation, reversal: &Reversal) -> bool {
-    let begins = mutation.policies.history_begins(mutation.now().earliest());
-    reversal.since.is_some_and(|since| since >= begins)
 }
 
 /// A walk through the events of a user, from the newest to the oldest.
