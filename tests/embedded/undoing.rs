@@ -34,8 +34,9 @@ async fn agree(histories: u64) {
         assert!(summary.users > 50, "{summary:?}");
         undone += tally.undone;
         reverted += tally.reverted;
+        let done = first + HISTORIES - 1_000;
+        println!("{done} histories: {undone} operations were undone, for {reverted} users");
     }
-    println!("{histories} histories: {undone} operations were undone, for {reverted} users");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ impl History<'_> {
         if !is_loose {
             equal(&dry, &answer, "what the dry run told")?;
         }
-        self.compare(&expected, &answer, &after).await?;
+        self.compare(operation, &expected, &answer, &after).await?;
         if !is_loose {
             let count = |wanted: fn(&Expected) -> bool| {
                 expected.values().filter(|expected| wanted(expected)).count() as u64
@@ -57,6 +57,7 @@ impl History<'_> {
     /// Fails unless the undoing did what the model expects.
     async fn compare(
         &self,
+        operation: &str,
         expected: &BTreeMap<LocalityId, Expected>,
         answer: &Answer,
         after: &Users,
@@ -83,7 +84,7 @@ impl History<'_> {
                 }
                 Expected::Loose => {
                     let (old, kept) = (Visible::new(before, now), &self.histories);
-                    kept.check_others(*id, &old, &visible)
+                    kept.check_others(operation, *id, &old, &visible)
                         .map_err(|fault| format!("{fault}: {context}, {old:?}, {visible:?}"))?;
                 }
             }

@@ -253,6 +253,7 @@ impl Histories {
     /// Fails if an undoing changed what others than the operation changed last.
     pub fn check_others(
         &self,
+        operation: &str,
         id: LocalityId,
         before: &Visible,
         after: &Visible,
@@ -260,7 +261,8 @@ impl Histories {
         if self.unknown.contains(&id) || before == after {
             return Ok(());
         }
-        let Some(last) = self.of(id).last().filter(|last| !last.is_recorded) else {
+        let is_unseen = |last: &&Entry| !last.is_recorded && last.operation != operation;
+        let Some(last) = self.of(id).last().filter(is_unseen) else {
             return Ok(());
         };
         let Some(former) = &last.before else {
