@@ -220,6 +220,9 @@ impl Histories {
         };
         let is_exact = |id: &LocalityId| matches!(expected[id], Expected::Exact(_));
         let before = target(&id).filter(|_| is_exact(&id))?;
+        if looks_like_itself(before) {
+            return Some(Expected::Loose);
+        }
         let regained = &wanted(before, now) - &wanted(&users[&id], now);
         let wants = |other: &LocalityId| {
             target(other).is_some_and(|user| !wanted(user, now).is_disjoint(&regained))
@@ -299,9 +302,19 @@ fn claims(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
 
 /// The keys that a user has, and those of all guards that its identities need.
 fn wanted(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
+    claims(record, now).into_iter().chain(guards(record)).collect()
+}
+
+/// The keys of all guards that the identities of a user need.
+fn guards(record: &Record) -> Vec<IdentityKey> {
     let identities = record.user.identities.iter();
     let guards = identities.filter_map(|own| Rules::PRESENT.guard(&own.identifier));
-    let tenant = record.user.tenant.as_str();
-    let guards = guards.map(|guard| IdentityKey::of_guard(tenant, &guard));
-    claims(record, now).into_iter().chain(guards).collect()
+    guards.map(|guard| IdentityKey::of_guard(record.user.tenant.as_str(), &guard)).collect()
+}
+
+/// Whether a user has handles that look alike, which the policies may not allow any more.
+fn looks_like_itself(record: &Record) -> bool {
+    let identities = record.user.identities.iter();
+    let mut keys: BTreeSet<_> = identities.map(|own| record.user.key(&own.identifier)).collect();
+    !guards(record).into_iter().all(|guard| keys.insert(guard))
 }
