@@ -234,7 +234,7 @@ impl Histories {
         if !holders.clone().any(|(other, _)| keeps(other)) {
             return None;
         }
-        // Who of two gets an identifier back that both had is not modelled.
+        // If two users had one identifier, the model does not know which of them gets it back.
         let is_unclear =
             holders.any(|(other, _)| wants(other) || matches!(expected[other], Expected::Loose));
         Some(if is_unclear { Expected::Loose } else { Expected::Kept })

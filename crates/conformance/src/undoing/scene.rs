@@ -11,7 +11,7 @@ use crate::fixture::Fixture;
 use crate::fixture::factory::Failure;
 use crate::fixture::random::Random;
 
-/// What happened in histories.
+/// Counts of the changes and undoings in histories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Changes that had an effect.

@@ -29,7 +29,7 @@ pub struct Details {
     pub reason: String,
     /// The field that it is about; may be empty.
     pub field: String,
-    /// What the field is to have instead; empty if nothing is known.
+    /// The value that the form offers for the field; empty if there is none.
     pub offer: String,
     /// The advice to the person.
     pub advice: &'static str,

@@ -76,7 +76,7 @@ pub fn operation_events<'v>(
                 return walk.finish(true);
             }
         }
-        // What cannot be read behind the operation does not matter.
+        // Unreadable events that are older than the operation do not matter.
         walk.is_damaged |= read.is_damaged;
         match read.next {
             Some(next) => cursor = Some(next),

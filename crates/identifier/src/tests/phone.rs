@@ -50,7 +50,7 @@ fn canonical_forms_are_as_expected() {
     }
 }
 
-/// What people paste: from a contact card, a messenger, a page of right-to-left text.
+/// Numbers as contact cards, messengers and pages of right-to-left text have them.
 const INTERNATIONAL: [&str; 14] = [
     "tel:+33-6-12-34-56-78",
     "TEL:+33612345678",

@@ -28,7 +28,7 @@ use Guess::{Email, FamilyName, FullName, GivenName, Handle, MiddleName, Phone, R
 /// The share of cells that decides, in hundredths: some may be dirty.
 const MOST: usize = 90;
 
-/// What most cells of a column are.
+/// The kind of most cells of a column.
 pub fn by_cells(cells: &[&str]) -> Option<Guess> {
     let most = |is: &dyn Fn(&str) -> bool| {
         let count = cells.iter().filter(|cell| is(cell)).count();
@@ -45,7 +45,7 @@ pub fn by_cells(cells: &[&str]) -> Option<Guess> {
     }
 }
 
-/// What all cells of a column say about its type, beyond what most of them are.
+/// Properties of a column that each of its cells can decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
     /// Whether a cell is a name in digits: it begins with 0, as `01067`, or has more digits than

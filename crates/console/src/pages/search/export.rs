@@ -127,8 +127,8 @@ impl Export {
         })
     }
 
-    /// What is before the first users: the names of columns, after the mark that tells spreadsheets
-    /// the encoding.
+    /// The beginning of a table: the mark by which spreadsheets recognise UTF-8, and the names of
+    /// the columns. Empty for JSON Lines.
     fn begin(&mut self, first: &[User]) -> Vec<u8> {
         let Some(table) = &mut self.table else { return Vec::new() };
         table.infer_types(first.iter());
