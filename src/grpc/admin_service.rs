@@ -3,6 +3,7 @@
 use std::pin::Pin;
 
 use futures_util::{Stream, stream};
+use locality_uuid::LocalityId;
 use tonic::{Request, Response, Status, Streaming};
 
 use super::api::Api;
@@ -286,13 +287,25 @@ async fn step(
 }
 
 fn progress_message(progress: &Progress) -> v1::RenormalizeResponse {
+    let problems = progress.problems.iter().map(problem_message);
+    let problems = problems.chain(progress.unreadable.iter().map(unreadable_message));
     v1::RenormalizeResponse {
         users: progress.users as i64,
         moved: progress.moved as i64,
         failed: progress.failed as i64,
-        problems: progress.problems.iter().map(problem_message).collect(),
+        problems: problems.collect(),
         page_token: progress.last.map(|id| id.to_string()).unwrap_or_default(),
         kept: progress.kept as i64,
+    }
+}
+
+fn unreadable_message(user: &LocalityId) -> ProblemMessage {
+    let error = Error::Internal("the record of a user cannot be read".into());
+    ProblemMessage {
+        user_id: user.to_string(),
+        reason: reason(&error).to_owned(),
+        message: "its stored record cannot be read: run `polynym store verify`".to_owned(),
+        ..ProblemMessage::default()
     }
 }
 

@@ -184,6 +184,7 @@ impl DirectoryService for Api {
             next_page_token: page.next_page_token,
             plan,
             hint: page.hint,
+            unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
         }))
     }
 
@@ -226,6 +227,7 @@ impl DirectoryService for Api {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
             users_read: page.users_read as i64,
+            unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
         }))
     }
 

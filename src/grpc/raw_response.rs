@@ -77,6 +77,8 @@ pub struct Searched {
     pub plan: Option<SearchPlan>,
     #[prost(string, tag = "4")]
     pub hint: String,
+    #[prost(string, repeated, tag = "5")]
+    pub unreadable_user_ids: Vec<String>,
 }
 
 /// `polynym.v1.ExportUsersResponse`.
@@ -98,6 +100,8 @@ pub struct Exported {
     pub ownerless_hold: Option<OwnerlessHold>,
     #[prost(message, optional, tag = "7")]
     pub end: Option<End>,
+    #[prost(string, repeated, tag = "8")]
+    pub unreadable_user_ids: Vec<String>,
 }
 
 /// `polynym.v1.ExportedUser`.

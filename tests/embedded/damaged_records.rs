@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
 use polynym_directory::Mutations;
 use redb::TableDefinition;
 
 use super::{database, open};
 use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};
+use crate::support::scenarios::unreadable::is_passed;
 use crate::users;
 
 const RECORDS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
@@ -33,4 +35,19 @@ async fn a_damaged_record_affects_no_other() {
     }
     transaction.commit().unwrap();
     fails_alone(Arc::new(open(folder.path()).unwrap()).backend()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_that_cannot_be_read_are_passed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let damage = async |id: &str| {
+        let id: LocalityId = id.parse().unwrap();
+        let transaction = database(&store).begin_write().unwrap();
+        let mut records = transaction.open_table(RECORDS).unwrap();
+        records.insert(id.as_bytes(), &b"not a record"[..]).unwrap();
+        drop(records);
+        transaction.commit().unwrap();
+    };
+    is_passed(&format!("embedded:{}", store.display()), folder.path(), damage).await;
 }

@@ -12,10 +12,11 @@ use polynym_directory::{
 };
 use polynym_identifier::IdentityKey;
 use polynym_layers::coalesce::Coalesced;
-use polynym_mongodb::Mongo;
+use polynym_mongodb::{InitOptions, Mongo, init};
 
 use crate::servers::{self, Databases, Layout, Process, ReplicaSet};
 use crate::support::damaged::{CLAIM, TORN, USER, USERS, fails_alone};
+use crate::support::scenarios::unreadable::is_passed;
 use crate::users;
 
 /// The number of large users: 26 MB.
@@ -55,6 +56,23 @@ async fn a_damaged_document_affects_no_other() {
     let store = Arc::new(factory.mongo().await.unwrap()).backend();
     fails_alone(store.clone()).await;
     fails_alone(store.layered(|inner| Coalesced::new(inner, Default::default()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_that_cannot_be_read_are_passed() {
+    let cluster = servers::three_shards().await;
+    let (name, folder) = ("passed_users", tempfile::tempdir().unwrap());
+    let uri = cluster.uri(name);
+    init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
+    let client = mongodb::Client::with_uri_str(&uri).await.unwrap();
+    let users = client.database(name).collection::<Document>("users");
+    let damage = async |id: &str| {
+        let spoil = doc! { "$set": { "w": "somebody" } };
+        let update = users.update_one(doc! { "_id": uuid(id.parse().unwrap()) }, spoil);
+        let updated = update.bypass_document_validation(true).await.unwrap();
+        assert_eq!(updated.modified_count, 1);
+    };
+    is_passed(&uri, folder.path(), damage).await;
 }
 
 /// A purge removes damaged ended ownerships that name its user.

@@ -2246,9 +2246,11 @@ type ExportUsersResponse struct {
 	// An identifier that is held although its owner was purged. These follow the users.
 	OwnerlessHold *OwnerlessHold `protobuf:"bytes,6,opt,name=ownerless_hold,json=ownerlessHold,proto3" json:"ownerless_hold,omitempty"`
 	// In the last message.
-	End           *ExportUsersResponse_End `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	End *ExportUsersResponse_End `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
+	// Users whose stored records cannot be read: they are missing in the export.
+	UnreadableUserIds []string `protobuf:"bytes,8,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ExportUsersResponse) Reset() {
@@ -2326,6 +2328,13 @@ func (x *ExportUsersResponse) GetOwnerlessHold() *OwnerlessHold {
 func (x *ExportUsersResponse) GetEnd() *ExportUsersResponse_End {
 	if x != nil {
 		return x.End
+	}
+	return nil
+}
+
+func (x *ExportUsersResponse) GetUnreadableUserIds() []string {
+	if x != nil {
+		return x.UnreadableUserIds
 	}
 	return nil
 }
@@ -3575,9 +3584,10 @@ type RenormalizeResponse_Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The identity in its current canonical form.
+	// The identity in its current canonical form. Absent if the stored record of the user cannot be read.
 	Identifier *Identifier `protobuf:"bytes,2,opt,name=identifier,proto3" json:"identifier,omitempty"`
-	// The reason, as in an error, such as `IDENTIFIER_INVALID` or `IDENTITY_TAKEN`.
+	// The reason, as in an error, such as `IDENTIFIER_INVALID` or `IDENTITY_TAKEN`, or `INTERNAL` for a user that cannot
+	// be read.
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The message, for people.
 	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
@@ -3779,7 +3789,8 @@ type UndoOperationResponse_Kept struct {
 	// The user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// The reason: `CHANGED_SINCE`, `VALUES_NOT_KEPT` if the history has only hashes of the values before or the
-	// operation merged users, or that of an error, such as `IDENTITY_TAKEN`.
+	// operation merged users, or that of an error, such as `IDENTITY_TAKEN`, or `INTERNAL` if its stored record cannot
+	// be read.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The reason, for people.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
@@ -4212,7 +4223,9 @@ type FindDuplicatesResponse_Progress struct {
 	// Pairs of users that were compared.
 	Compared int64 `protobuf:"varint,2,opt,name=compared,proto3" json:"compared,omitempty"`
 	// Values that more than 50 users share; only the first 50 of these users were compared.
-	Capped        int64 `protobuf:"varint,3,opt,name=capped,proto3" json:"capped,omitempty"`
+	Capped int64 `protobuf:"varint,3,opt,name=capped,proto3" json:"capped,omitempty"`
+	// Users whose stored records cannot be read.
+	Unreadable    int64 `protobuf:"varint,4,opt,name=unreadable,proto3" json:"unreadable,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4264,6 +4277,13 @@ func (x *FindDuplicatesResponse_Progress) GetCompared() int64 {
 func (x *FindDuplicatesResponse_Progress) GetCapped() int64 {
 	if x != nil {
 		return x.Capped
+	}
+	return 0
+}
+
+func (x *FindDuplicatesResponse_Progress) GetUnreadable() int64 {
+	if x != nil {
+		return x.Unreadable
 	}
 	return 0
 }
@@ -5000,7 +5020,7 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x12ExportUsersRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x127\n" +
 	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12\x1b\n" +
-	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\"\x88\x04\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\"\xb8\x04\n" +
 	"\x13ExportUsersResponse\x12;\n" +
 	"\x05start\x18\x01 \x01(\v2%.polynym.v1.ExportUsersResponse.StartR\x05start\x12$\n" +
 	"\x04user\x18\x02 \x01(\v2\x10.polynym.v1.UserR\x04user\x127\n" +
@@ -5008,7 +5028,8 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\rtenant_record\x18\x04 \x01(\v2\x12.polynym.v1.TenantR\ftenantRecord\x12.\n" +
 	"\x05users\x18\x05 \x03(\v2\x18.polynym.v1.ExportedUserR\x05users\x12@\n" +
 	"\x0eownerless_hold\x18\x06 \x01(\v2\x19.polynym.v1.OwnerlessHoldR\rownerlessHold\x125\n" +
-	"\x03end\x18\a \x01(\v2#.polynym.v1.ExportUsersResponse.EndR\x03end\x1aV\n" +
+	"\x03end\x18\a \x01(\v2#.polynym.v1.ExportUsersResponse.EndR\x03end\x12.\n" +
+	"\x13unreadable_user_ids\x18\b \x03(\tR\x11unreadableUserIds\x1aV\n" +
 	"\x05Start\x12\x14\n" +
 	"\x05exact\x18\x01 \x01(\bR\x05exact\x127\n" +
 	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x1a\x1b\n" +
@@ -5023,14 +5044,17 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x15FindDuplicatesRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1b\n" +
 	"\tmin_score\x18\x02 \x01(\x05R\bminScore\x12\x1b\n" +
-	"\tmax_pairs\x18\x03 \x01(\x05R\bmaxPairs\"\xfe\x04\n" +
+	"\tmax_pairs\x18\x03 \x01(\x05R\bmaxPairs\"\x9e\x05\n" +
 	"\x16FindDuplicatesResponse\x12G\n" +
 	"\bprogress\x18\x01 \x01(\v2+.polynym.v1.FindDuplicatesResponse.ProgressR\bprogress\x12;\n" +
-	"\x04pair\x18\x02 \x01(\v2'.polynym.v1.FindDuplicatesResponse.PairR\x04pair\x1aT\n" +
+	"\x04pair\x18\x02 \x01(\v2'.polynym.v1.FindDuplicatesResponse.PairR\x04pair\x1at\n" +
 	"\bProgress\x12\x14\n" +
 	"\x05users\x18\x01 \x01(\x03R\x05users\x12\x1a\n" +
 	"\bcompared\x18\x02 \x01(\x03R\bcompared\x12\x16\n" +
-	"\x06capped\x18\x03 \x01(\x03R\x06capped\x1a\x9b\x01\n" +
+	"\x06capped\x18\x03 \x01(\x03R\x06capped\x12\x1e\n" +
+	"\n" +
+	"unreadable\x18\x04 \x01(\x03R\n" +
+	"unreadable\x1a\x9b\x01\n" +
 	"\bEvidence\x123\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1b.polynym.v1.DuplicateReasonR\x06reason\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +

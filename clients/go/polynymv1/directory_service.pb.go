@@ -1011,9 +1011,11 @@ type SearchUsersResponse struct {
 	// Why no user matches, in a line for people: an attribute that no user has, with the name that is most like it; values
 	// of another type; or a condition that no user satisfies. Set on the first page of a search without a match, if a
 	// simple reason is known.
-	Hint          string `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Hint string `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
+	// Users whose stored records cannot be read, so that it is not known whether they match.
+	UnreadableUserIds []string `protobuf:"bytes,5,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *SearchUsersResponse) Reset() {
@@ -1072,6 +1074,13 @@ func (x *SearchUsersResponse) GetHint() string {
 		return x.Hint
 	}
 	return ""
+}
+
+func (x *SearchUsersResponse) GetUnreadableUserIds() []string {
+	if x != nil {
+		return x.UnreadableUserIds
+	}
+	return nil
 }
 
 // The plan of a search.
@@ -1593,9 +1602,11 @@ type ListEventsResponse struct {
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The users that were read for this page.
-	UsersRead     int64 `protobuf:"varint,3,opt,name=users_read,json=usersRead,proto3" json:"users_read,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	UsersRead int64 `protobuf:"varint,3,opt,name=users_read,json=usersRead,proto3" json:"users_read,omitempty"`
+	// Those of them whose stored records or histories cannot be read: their events are missing.
+	UnreadableUserIds []string `protobuf:"bytes,4,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ListEventsResponse) Reset() {
@@ -1647,6 +1658,13 @@ func (x *ListEventsResponse) GetUsersRead() int64 {
 		return x.UsersRead
 	}
 	return 0
+}
+
+func (x *ListEventsResponse) GetUnreadableUserIds() []string {
+	if x != nil {
+		return x.UnreadableUserIds
+	}
+	return nil
 }
 
 // Watches events.
@@ -2444,12 +2462,13 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x127\n" +
 	"\tread_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12\x18\n" +
-	"\aexplain\x18\a \x01(\bR\aexplain\"\xa5\x01\n" +
+	"\aexplain\x18\a \x01(\bR\aexplain\"\xd5\x01\n" +
 	"\x13SearchUsersResponse\x12&\n" +
 	"\x05users\x18\x01 \x03(\v2\x10.polynym.v1.UserR\x05users\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12*\n" +
 	"\x04plan\x18\x03 \x01(\v2\x16.polynym.v1.SearchPlanR\x04plan\x12\x12\n" +
-	"\x04hint\x18\x04 \x01(\tR\x04hint\"\xe7\x01\n" +
+	"\x04hint\x18\x04 \x01(\tR\x04hint\x12.\n" +
+	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\"\xe7\x01\n" +
 	"\n" +
 	"SearchPlan\x12\x12\n" +
 	"\x04lead\x18\x01 \x01(\tR\x04lead\x12\x14\n" +
@@ -2503,12 +2522,13 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\foperation_id\x18\x06 \x01(\tR\voperationId\x12\x1b\n" +
 	"\tpage_size\x18\a \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\b \x01(\tR\tpageToken\"\x86\x01\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\"\xb6\x01\n" +
 	"\x12ListEventsResponse\x12)\n" +
 	"\x06events\x18\x01 \x03(\v2\x11.polynym.v1.EventR\x06events\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n" +
 	"\n" +
-	"users_read\x18\x03 \x01(\x03R\tusersRead\"\x91\x01\n" +
+	"users_read\x18\x03 \x01(\x03R\tusersRead\x12.\n" +
+	"\x13unreadable_user_ids\x18\x04 \x03(\tR\x11unreadableUserIds\"\x91\x01\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
 	"\buser_ids\x18\x02 \x03(\tR\auserIds\x12+\n" +

@@ -92,6 +92,13 @@ fn is_id(text: &str) -> bool {
     text.parse::<LocalityId>().is_ok()
 }
 
+/// Names users that are missing in an answer.
+pub fn warn_unreadable(ids: &[String]) {
+    for id in ids {
+        eprintln!("user {} cannot be read, and is missing", printable(id));
+    }
+}
+
 /// The text with terminal controls escaped.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_terminal_control) {

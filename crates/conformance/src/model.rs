@@ -220,7 +220,7 @@ impl Model {
             let mut existing: Vec<_> = users.into_iter().flatten().collect();
             existing.sort_by_key(|user| user.id);
             let records = store.search.scan(&tenant, None, ids.len() + 1).await?;
-            let scanned: Vec<_> = records.into_iter().map(|record| record.user).collect();
+            let scanned: Vec<_> = records.into_readable().map(|record| record.user).collect();
             equal(&scanned, &existing, "the users of a scan")?;
             self.compare_claims(store, &tenant).await?;
         }

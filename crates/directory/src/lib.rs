@@ -90,7 +90,7 @@ pub use service::usage::{UsageReport, UsageRequest};
 pub use stores::{
     ANSWER_BYTES, Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories,
     History, ItemResult, LIST_BYTES, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved,
-    Search, StoreClock, StoreFile, StoredRules, Tenants, View,
+    Scanned, Search, StoreClock, StoreFile, StoredRules, Tenants, View,
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;

@@ -35,8 +35,8 @@ use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
-    ItemResult, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, StoreClock,
-    StoredRules, Tenants, View,
+    ItemResult, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search,
+    StoreClock, StoredRules, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_directory::tokens::key::TokenKey;
@@ -293,7 +293,7 @@ impl Search for Embedded {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
+    ) -> Result<Scanned<SearchedUser, Position>, Error> {
         self.find(tenant, path, after, limit, view).await
     }
 
@@ -315,17 +315,17 @@ impl Search for Embedded {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
-        let (mut users, mut after, mut pace) = (Vec::new(), after, Pace::default());
+    ) -> Result<Scanned<Record>, Error> {
+        let (mut all, mut pace) = (Scanned { users: Vec::new(), next: after }, Pace::default());
         loop {
-            let rest = limit - users.len();
+            let (after, rest) = (all.next, limit - all.users.len());
             let scan =
                 |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::decode);
             let scanned = self.on_snapshot(scan)?;
-            users.extend(scanned.users);
-            after = scanned.last;
-            if after.is_none() || users.len() >= limit {
-                return Ok(users);
+            all.users.extend(scanned.users);
+            all.next = scanned.next;
+            if all.next.is_none() || all.users.len() >= limit {
+                return Ok(all);
             }
             pace.rest().await;
         }

@@ -21,7 +21,7 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
-    Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, Tenants, View,
+    Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -247,7 +247,7 @@ impl Search for Measured<dyn Search> {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
+    ) -> Result<Scanned<SearchedUser, Position>, Error> {
         SEARCH.measure(self.0.search(tenant, path, after, limit, view)).await
     }
 
@@ -269,7 +269,7 @@ impl Search for Measured<dyn Search> {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Scanned<Record>, Error> {
         SCAN.measure(self.0.scan(tenant, after, limit)).await
     }
 

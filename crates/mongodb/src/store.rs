@@ -29,8 +29,8 @@ use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
 use polynym_directory::stores::{
     Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
-    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Search, StoreClock, StoredRules,
-    Tenants, View,
+    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, StoreClock,
+    StoredRules, Tenants, View,
 };
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -192,7 +192,7 @@ impl Search for Mongo {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
+    ) -> Result<Scanned<SearchedUser, Position>, Error> {
         self.check_searchable(path)?;
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
         self.read(|collections| async move {
@@ -221,7 +221,7 @@ impl Search for Mongo {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Scanned<Record>, Error> {
         let tenant = tenant.clone();
         Ok(self.walk(|own| async move { own.scan(&tenant, after, limit).await }).await?)
     }

@@ -46,8 +46,13 @@ fn message(event: &DuplicateEvent) -> Message {
 }
 
 const fn progress_message(progress: DuplicateProgress) -> Progress {
-    let DuplicateProgress { users, compared, capped } = progress;
-    Progress { users: users as i64, compared: compared as i64, capped: capped as i64 }
+    let DuplicateProgress { users, unreadable, compared, capped } = progress;
+    Progress {
+        users: users as i64,
+        compared: compared as i64,
+        capped: capped as i64,
+        unreadable: unreadable as i64,
+    }
 }
 
 fn pair_message(described: &DescribedPair) -> Pair {

@@ -56,9 +56,9 @@ pub async fn export(
     let pages = stream::try_unfold(Some(export), move |export| async move {
         let Some(mut export) = export else { return Ok(None) };
         let page = next_page(&mut export, page_size).await.map_err(status)?;
-        let (messages, rest) = match page.is_empty() {
-            true => (vec![end_message(&export)], None),
-            false => (page, Some(export)),
+        let (messages, rest) = match page {
+            Some(page) => (page, Some(export)),
+            None => (vec![end_message(&export)], None),
         };
         Ok::<_, Status>(Some((stream::iter(messages.into_iter().map(Ok)), rest)))
     });
@@ -67,15 +67,30 @@ pub async fn export(
 }
 
 /// The next messages: users, then holds. None at the end.
-async fn next_page(export: &mut Export, page_size: Option<usize>) -> Result<Vec<Message>, Error> {
-    let users = export.page().await?;
-    if users.is_empty() {
-        return Ok(export.holds().await?.iter().filter_map(hold_line).collect());
+async fn next_page(
+    export: &mut Export,
+    page_size: Option<usize>,
+) -> Result<Option<Vec<Message>>, Error> {
+    let Some(page) = export.page().await? else {
+        let holds = export.holds().await?;
+        let messages = || holds.iter().filter_map(hold_line).collect();
+        return Ok((!holds.is_empty()).then(messages));
+    };
+    let (mut users, mut unreadable_user_ids) = (Vec::new(), Vec::new());
+    for user in page {
+        match user {
+            Ok(user) => users.push(user),
+            Err(id) => unreadable_user_ids.push(id.to_string()),
+        }
     }
-    Ok(match page_size {
+    let mut messages = match page_size {
         None => users.into_iter().map(user_line).collect(),
         Some(size) => user_messages(users, size),
-    })
+    };
+    if !unreadable_user_ids.is_empty() {
+        messages.push(Message { unreadable_user_ids, ..Message::default() });
+    }
+    Ok(Some(messages))
 }
 
 fn end_message(export: &Export) -> Message {

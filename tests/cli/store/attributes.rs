@@ -26,7 +26,7 @@ async fn found(store: &impl Search, condition: &str) -> Vec<LocalityId> {
     let path: AccessPath =
         Filter::parse(condition, &[Rules::PRESENT]).unwrap().access_paths().remove(0);
     let found = store.search(&Tenant::DEFAULT, &path, None, 1_000, View::Basic).await.unwrap();
-    found.into_iter().map(|found| found.user.id).collect()
+    found.into_readable().map(|found| found.user.id).collect()
 }
 
 fn open(folder: &Path) -> Embedded {

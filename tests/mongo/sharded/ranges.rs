@@ -16,9 +16,10 @@ use polynym_mongodb::Mongo;
 use crate::servers::{self, InDatabase};
 use crate::support::users;
 
-/// The limits for a page of 10, on all shards: of the returned documents, and of their bytes.
+/// The limits for a page of 10, on all shards: of the returned documents, and of their bytes. The
+/// users of the page have at most 90,000 bytes, and an entry about 150.
 const MAX_READ: i64 = 400;
-const MAX_BYTES: i64 = 100_000;
+const MAX_BYTES: i64 = 150_000;
 /// A text that no search needs, in each user.
 const LARGE: usize = 4_000;
 
@@ -67,42 +68,50 @@ struct Searched {
 
 impl Searched {
     async fn new(range: Range) -> Self {
+        Self::by(vec![range]).await
+    }
+
+    async fn by(ranges: Vec<Range>) -> Self {
         let factory = super::databases().await.factory();
         let store = factory.mongo().await.unwrap();
-        let path = AccessPath::of_range(Field::Attribute("v".to_owned()), range);
+        let path = AccessPath::Range { field: Field::Attribute("v".to_owned()), ranges };
         Self { factory, store, path }
     }
 
-    async fn page(&self, after: Option<&Position>, size: usize) -> (Vec<LocalityId>, Position) {
+    async fn page(&self, after: Option<&Position>, size: usize) -> (Vec<LocalityId>, Option<Position>) {
         let search = self.store.search(&Tenant::DEFAULT, &self.path, after, size, View::Full);
-        let users = search.await.unwrap();
-        let last = users.last().and_then(|found| self.path.position(&found.user));
-        let none = Position { value: None, id: id(0, 0) };
-        (users.iter().map(|found| found.user.id).collect(), last.unwrap_or(none))
+        let found = search.await.unwrap();
+        (found.readable().map(|found| found.user.id).collect(), found.next)
     }
 
     /// All users, by pages.
     async fn all(&self, size: usize) -> Vec<LocalityId> {
         let (mut all, mut last) = self.page(None, size).await;
-        loop {
-            let (page, next) = self.page(Some(&last), size).await;
-            if page.is_empty() {
-                return all;
-            }
+        while last.is_some() {
+            let (page, next) = self.page(last.as_ref(), size).await;
             all.extend(page);
             last = next;
         }
+        all
+    }
+
+    /// Reads the first page of 10 within the limits.
+    async fn first(&self) -> Vec<LocalityId> {
+        self.read_within(None).await.0
     }
 
     /// Reads a page of 10 within the limits.
-    async fn first(&self) -> Vec<LocalityId> {
+    async fn read_within(
+        &self,
+        after: Option<&Position>,
+    ) -> (Vec<LocalityId>, Option<Position>) {
         let shards = &servers::three_shards().await.shards;
         let name = self.factory.name().await;
         for shard in shards {
             let database = shard.members[0].database(name).await;
             database.run_command(doc! { "profile": 2 }).await.unwrap();
         }
-        let (found, _) = self.page(None, 10).await;
+        let found = self.page(after, 10).await;
         let (mut read, mut bytes) = (0, 0);
         for shard in shards {
             let database = shard.members[0].database(name).await;
@@ -161,5 +170,23 @@ async fn a_user_with_many_values_is_found_once() {
     let order = create(&searched.store, (0..300).map(|n| (n % 2, list(n))).collect()).await;
     assert_eq!(searched.first().await, order[..10]);
     assert!(searched.all(40).await == order);
+    searched.store.close().await;
+}
+
+/// Most users have values in both ranges of a search, and are found in the first one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_in_two_ranges_is_found_in_the_first() {
+    let searched = Searched::by(vec![Range::prefix("a"), Range::prefix("w")]).await;
+    let list = |n: usize| match n % 10 {
+        0 => Value::List(vec![format!("w{n:04}")]),
+        _ => Value::List(vec![format!("a{:04}", n * 7 % 600), format!("w{n:04}")]),
+    };
+    let order = create(&searched.store, (0..600).map(|n| (n % 3, list(n))).collect()).await;
+    assert_eq!(searched.first().await, order[..10]);
+    assert!(searched.all(40).await == order);
+    // The last users of the first range are on one page with the first ones of the second.
+    let (_, last) = searched.page(None, 535).await;
+    let (found, _) = searched.read_within(last.as_ref()).await;
+    assert_eq!(found, order[535..545]);
     searched.store.close().await;
 }

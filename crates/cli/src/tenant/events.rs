@@ -63,6 +63,7 @@ pub async fn run(command: Events) -> Result<(), Failure> {
         for event in &answer.events {
             show(&session, event)?;
         }
+        output::warn_unreadable(&answer.unreadable_user_ids);
         if !pages.advance(answer.events.len(), answer.next_page_token) {
             return Ok(());
         }

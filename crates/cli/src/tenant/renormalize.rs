@@ -67,9 +67,12 @@ fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure>
     }
     for problem in &answer.problems {
         let Problem { user_id, identifier, reason, message, .. } = problem;
-        let identifier = identifier::text(identifier.as_ref());
         let (user, reason, message) = (printable(user_id), printable(reason), printable(message));
-        output::print(&format!("{user} {identifier}: {reason}, {message}\n"))?;
+        let about = match identifier {
+            Some(identifier) => format!("{user} {}", identifier::text(Some(identifier))),
+            None => user.into_owned(),
+        };
+        output::print(&format!("{about}: {reason}, {message}\n"))?;
         if !problem.other_user_id.is_empty() {
             let other = identifier::text(problem.other_identifier.as_ref());
             output::print(&format!("  {} {other}\n", printable(&problem.other_user_id)))?;

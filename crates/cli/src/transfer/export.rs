@@ -14,7 +14,7 @@ use super::arguments::{Export, Format};
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::files;
-use crate::output::write_failure;
+use crate::output::{self, write_failure};
 use polynym_import::is_table_name;
 use polynym_lines::{UserLine, escaped};
 use polynym_proto::v1::{
@@ -34,17 +34,19 @@ pub async fn run(command: Export) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let mut output = Output::new(&command, form)?;
     if let Some(filter) = command.filter {
-        search(&session, &mut output, filter).await?;
+        let unreadable = search(&session, &mut output, filter).await?;
         eprintln!("{} users, each as of the moment it was read", output.finish()?);
-        return Ok(());
+        return check_readable(unreadable);
     }
     let tenants = match command.all_tenants {
         true => tenants(&session).await?,
         false => vec![session.tenant()],
     };
-    let mut is_exact = true;
+    let (mut is_exact, mut unreadable) = (true, 0);
     for tenant in tenants {
-        is_exact &= export(&session, &mut output, tenant).await?;
+        let exported = export(&session, &mut output, tenant).await?;
+        is_exact &= exported.is_exact;
+        unreadable += exported.unreadable;
     }
     let users = output.finish()?;
     let consistency = match is_exact {
@@ -52,7 +54,18 @@ pub async fn run(command: Export) -> Result<(), Failure> {
         false => "some as of the moment they were read",
     };
     eprintln!("{users} users, {consistency}");
-    Ok(())
+    check_readable(unreadable)
+}
+
+/// Fails after an export that lacks users.
+fn check_readable(unreadable: usize) -> Result<(), Failure> {
+    match unreadable {
+        0 => Ok(()),
+        count => Err(Failure::Other(format!(
+            "the export is complete but for {count} users whose stored records cannot be read: ask \
+             the server's operator to run `polynym store verify`"
+        ))),
+    }
 }
 
 /// The form of the output.
@@ -177,8 +190,10 @@ async fn tenants(session: &Session) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Exports the users of a tenant that a filter matches.
-async fn search(session: &Session, output: &mut Output, filter: String) -> Result<(), Failure> {
+/// Exports the users of a tenant that a filter matches. Returns the number of users that cannot be
+/// read.
+async fn search(session: &Session, output: &mut Output, filter: String) -> Result<usize, Failure> {
+    let mut unreadable = 0;
     let mut request = SearchUsersRequest {
         tenant: session.tenant(),
         filter,
@@ -194,27 +209,44 @@ async fn search(session: &Session, output: &mut Output, filter: String) -> Resul
         for user in &answer.users {
             output.write_user(user, None)?;
         }
+        output::warn_unreadable(&answer.unreadable_user_ids);
+        unreadable += answer.unreadable_user_ids.len();
         if answer.next_page_token.is_empty() {
-            return Ok(());
+            return Ok(unreadable);
         }
         request.page_token = answer.next_page_token;
     }
 }
 
-/// Exports a tenant. Returns whether the export is as of one moment.
-async fn export(session: &Session, output: &mut Output, tenant: String) -> Result<bool, Failure> {
+/// What an export of a tenant was.
+#[derive(Default)]
+struct Exported {
+    /// Whether it is as of one moment.
+    is_exact: bool,
+    /// The number of users that cannot be read.
+    unreadable: usize,
+}
+
+/// Exports a tenant.
+async fn export(
+    session: &Session,
+    output: &mut Output,
+    tenant: String,
+) -> Result<Exported, Failure> {
     // Without a deadline: the time depends on the number of users.
     let request =
         Request::new(ExportUsersRequest { tenant, read_time: None, page_size: USERS_PER_MESSAGE });
     let mut parts = session.answer(session.admin().export_users(request).await)?;
-    let mut is_exact = false;
+    let mut outcome = Exported::default();
     while let Some(part) = parts.message().await.map_err(|error| session.failure(error))? {
         if let Some(start) = &part.start {
-            is_exact = start.exact;
+            outcome.is_exact = start.exact;
         }
         if let Some(end) = &part.end {
-            is_exact = end.exact;
+            outcome.is_exact = end.exact;
         }
+        output::warn_unreadable(&part.unreadable_user_ids);
+        outcome.unreadable += part.unreadable_user_ids.len();
         if let Some(tenant) = &part.tenant_record {
             output.write_other(&polynym_lines::tenant_object(tenant).map_err(write_failure)?)?;
         }
@@ -237,5 +269,5 @@ async fn export(session: &Session, output: &mut Output, tenant: String) -> Resul
         }
     }
 
-    Ok(is_exact)
+    Ok(outcome)
 }

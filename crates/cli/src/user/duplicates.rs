@@ -104,11 +104,14 @@ fn reason(evidence: &Evidence) -> String {
 }
 
 fn summarize(progress: &Progress, pairs: usize) {
-    let &Progress { users, capped, .. } = progress;
+    let &Progress { users, capped, unreadable, .. } = progress;
     match pairs {
         0 => eprintln!("no duplicates among {users} users"),
         1 => eprintln!("1 pair among {users} users"),
         _ => eprintln!("{pairs} pairs among {users} users"),
+    }
+    if unreadable > 0 {
+        eprintln!("{unreadable} users cannot be read, and are missing");
     }
     if capped > 0 {
         eprintln!(

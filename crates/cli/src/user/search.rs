@@ -93,6 +93,7 @@ async fn run(command: List, filter: String, explain: bool) -> Result<(), Failure
         let answer =
             session.answer(outcome.map_err(|error| with_excerpt(error, &request.filter)))?;
         print(&session, &answer.users)?;
+        output::warn_unreadable(&answer.unreadable_user_ids);
         found |= !answer.users.is_empty();
         hint = if hint.is_empty() { answer.hint } else { hint };
         left = left.saturating_sub(answer.users.len());

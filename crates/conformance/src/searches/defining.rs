@@ -70,8 +70,8 @@ pub async fn an_index_follows_the_definition(f: Fixture) -> Result<(), Failure> 
     let count = async |text: &str| -> Result<usize, Failure> {
         let path = path(text)?;
         let found = f.store.search.search(&Tenant::DEFAULT, &path, None, 10, View::Full).await?;
-        equal(&f.store.search.probe(&Tenant::DEFAULT, &path, 10).await?, &found.len(), text)?;
-        Ok(found.len())
+        equal(&f.store.search.probe(&Tenant::DEFAULT, &path, 10).await?, &found.users.len(), text)?;
+        Ok(found.users.len())
     };
     let plain = no_holds();
     // Creates the tenant.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use polynym_directory::search::{
-    AccessPath, Filter, Order, Position, SearchedUser, parse_order_by,
+    AccessPath, Filter, Position, SearchedUser, parse_order_by,
 };
 use polynym_directory::{
     Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value, View,
@@ -37,9 +37,11 @@ pub async fn all_users(f: &Fixture, of: &Tenant) -> Result<Vec<Record>, Failure>
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let page = f.store.search.scan(of, after, 100).await?;
-        let Some(last) = page.last() else { return Ok(all) };
-        after = Some(last.id());
-        all.extend(page);
+        after = page.next;
+        all.extend(page.into_readable());
+        if after.is_none() {
+            return Ok(all);
+        }
     }
 }
 
@@ -64,14 +66,21 @@ async fn found_in(
     let (mut all, mut after): (Vec<SearchedUser>, Option<Position>) = (Vec::new(), None);
     loop {
         let page = f.store.search.search(of, path, after.as_ref(), size, view).await?;
-        ensure(page.len() <= size, format!("{path}: a page of {} users", page.len()))?;
-        let Some(last) = page.last() else { return Ok(all) };
-        let position = match path.order() {
-            Order::Id => Some(Position { value: None, id: last.user.id }),
-            Order::Value => path.position(&last.user),
-        };
-        after = Some(position.ok_or(format!("{path} finds another user"))?);
-        all.extend(page);
+        let (users, next) = (page.users.len(), page.next.clone());
+        ensure(users <= size, format!("{path}: a page of {users} users"))?;
+        ensure(page.unreadable().next().is_none(), "a user that cannot be read")?;
+        let before = all.len();
+        all.extend(page.into_readable());
+        let last = all.get(before..).unwrap_or_default().last();
+        let last = last.map(|last| path.position_of_found(&last.user));
+        if let (Some(last), Some(next)) = (last, &next) {
+            let is_before = last.is_some_and(|last| last <= *next);
+            ensure(is_before, format!("{path} goes on before its last user"))?;
+        }
+        after = next;
+        if after.is_none() {
+            return Ok(all);
+        }
     }
 }
 
@@ -377,9 +386,12 @@ pub async fn unchanged_users_are_found_once_during_writes(f: Fixture) -> Result<
         loop {
             let (of, after_last) = (&Tenant::DEFAULT, after.as_ref());
             let page = f.store.search.search(of, &path, after_last, 7, View::Full).await?;
-            let Some(last) = page.last() else { break };
-            after = path.position(&last.user);
-            seen.extend(page.iter().map(|seen| seen.user.id).filter(|id| unchanged.contains(id)));
+            after.clone_from(&page.next);
+            let ids = page.readable().map(|seen| seen.user.id);
+            seen.extend(ids.filter(|id| unchanged.contains(id)));
+            if after.is_none() {
+                break;
+            }
             for _ in 0..5 {
                 let user = random.one_of(&changing);
                 let attributes = [("a".to_owned(), Value::Int(random.below(8) as i64))].into();

@@ -24,10 +24,12 @@ async fn content(
     let mut users = Vec::new();
     loop {
         let page = snapshot.scan(&Tenant::DEFAULT, after, PAGE_SIZE).await?.ok_or(EXPIRED)?;
-        ensure(page.len() <= PAGE_SIZE, format!("a page of {} users", page.len()))?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id);
-        users.extend(page);
+        ensure(page.users.len() <= PAGE_SIZE, format!("a page of {} users", page.users.len()))?;
+        after = page.next;
+        users.extend(page.into_readable());
+        if after.is_none() {
+            break;
+        }
     }
     let holds = snapshot.ownerless_holds(&Tenant::DEFAULT, None, 10).await?.ok_or(EXPIRED)?;
     Ok((users, holds))

@@ -138,7 +138,7 @@ pub async fn one_of_many_imports_of_a_line_succeeds(f: Fixture) -> Result<(), Fa
         new += usize::from(report(task.await?)?.0);
     }
     equal(&new, &1, "successful imports")?;
-    equal(&f.store.search.scan(&Tenant::DEFAULT, None, 10).await?.len(), &1, "users")
+    equal(&f.store.search.scan(&Tenant::DEFAULT, None, 10).await?.users.len(), &1, "users")
 }
 
 pub async fn a_batch_imports_each_line_as_if_alone(f: Fixture) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ pub async fn a_batch_imports_each_line_as_if_alone(f: Fixture) -> Result<(), Fai
     let owner = f.owner("phone:+14155552300").await?.ok_or("no user has the phone")?;
     equal(&owner.identities.len(), &1, "the imported identities")?;
     let all = f.store.search.scan(&Tenant::DEFAULT, None, 10).await?;
-    equal(&all.len(), &4, "users")
+    equal(&all.users.len(), &4, "users")
 }
 
 pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {

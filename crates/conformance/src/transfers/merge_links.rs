@@ -37,7 +37,7 @@ async fn other_user(f: &Fixture, id: LocalityId) -> Result<User, Failure> {
 /// Fails unless a user of the tenant `other` is unchanged.
 async fn has_other(f: &Fixture, user: &User) -> Result<(), Failure> {
     let users = f.store.search.scan(&tenant("other")?, None, 10).await?;
-    equal(&users.into_iter().map(|record| record.user).collect(), &vec![user.clone()], "others")
+    equal(&users.into_readable().map(|record| record.user).collect(), &vec![user.clone()], "others")
 }
 
 /// Fails unless a line was rejected because of this field.

@@ -110,7 +110,7 @@ impl<'f> History<'f> {
 
     pub async fn read_users(&self) -> Result<Users, Failure> {
         let records = self.f.store.search.scan(&self.tenant, None, 1_000).await?;
-        Ok(records.into_iter().map(|record| (record.id(), record)).collect())
+        Ok(records.into_readable().map(|record| (record.id(), record)).collect())
     }
 
     /// Sets the clock of the directory to the time of the next mutation.

@@ -70,6 +70,8 @@ struct Results {
     rows: Vec<Row>,
     /// Why no user matches.
     hint: String,
+    /// The number of users that cannot be read.
+    unreadable: usize,
     /// The token of the next page.
     next: String,
     /// Whether users were searched.
@@ -272,6 +274,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
     Ok(Results {
         rows: page.users.iter().map(|user| list.columns.row(user)).collect(),
         hint: page.hint,
+        unreadable: page.unreadable_user_ids.len(),
         next: page.next_page_token,
         is_list: true,
         ..Results::default()

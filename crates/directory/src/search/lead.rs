@@ -113,6 +113,14 @@ impl AccessPath {
         }
     }
 
+    /// The position of a user that it found, in the [view](AccessPath::view) of a search.
+    pub fn position_of_found(&self, user: &User) -> Option<Position> {
+        match self.order() {
+            Order::Id => Some(Position { value: None, id: user.id }),
+            Order::Value => self.position(user),
+        }
+    }
+
     /// The position of a user, or `None` if the path does not find it.
     pub fn position(&self, user: &User) -> Option<Position> {
         let value = match self {

@@ -57,6 +57,8 @@ pub struct DuplicateOptions {
 pub struct DuplicateProgress {
     /// Users that were read, except deleted and merged ones.
     pub users: u64,
+    /// Users that cannot be read.
+    pub unreadable: u64,
     /// Pairs of users that were compared.
     pub compared: u64,
     /// Groups of users with one key that were too large to compare as a whole.
@@ -188,12 +190,15 @@ impl DuplicateSearch {
     async fn read_users(&mut self, after: Option<LocalityId>) -> Result<(), Error> {
         let users = self.directory.backend.search.scan(&self.tenant, after, READ_BATCH).await?;
         let mut pace = Pace::default();
-        for record in users.iter().filter(|record| is_present(record.user.state)) {
+        for record in users.readable().filter(|record| is_present(record.user.state)) {
             pace.rest().await;
             self.index_user(record);
         }
-        match users.last() {
-            Some(last) => self.phase = Phase::Reading(Some(last.id())),
+        if self.is_first {
+            self.progress.unreadable += users.unreadable().count() as u64;
+        }
+        match users.next {
+            Some(last) => self.phase = Phase::Reading(Some(last)),
             None => self.sort().await?,
         }
         Ok(())

@@ -3,6 +3,10 @@
 mod matching_users;
 mod no_match;
 
+use std::collections::BTreeSet;
+
+use locality_uuid::LocalityId;
+
 use super::Directory;
 use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
@@ -11,7 +15,7 @@ use crate::model::policies::Policies;
 use crate::model::user::{State, User};
 use crate::pace::Pace;
 use crate::search::{
-    AccessPath, Field, Filter, Order, PageToken, Position, SearchedUser, parse_order_by, query_hash,
+    AccessPath, Field, Filter, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::service::read_size::ReadSize;
 use crate::size::size;
@@ -29,6 +33,8 @@ const FIRST_READ: usize = 64;
 const MAX_READ: usize = 200;
 /// Users that are read for one page.
 const READ_LIMIT: usize = 100_000;
+/// Users that cannot be read, after which a page ends.
+const MAX_UNREADABLE: usize = 1_000;
 
 /// A search.
 #[derive(Clone, Copy, Debug, Default)]
@@ -58,6 +64,8 @@ pub struct Page {
     pub plan: Plan,
     /// Why no user matches, if none does and a simple reason is known; else empty.
     pub hint: String,
+    /// Users whose records cannot be read: whether they match is not known.
+    pub unreadable: Vec<LocalityId>,
 }
 
 /// The plan of a search.
@@ -119,8 +127,8 @@ impl Directory {
 
         let is_first = request.page_token.is_empty();
         let (view, rest) = view_to_read(filter.clone(), &path, request.view);
-        let (users, limit) = (Vec::new(), PageLimit::new(size, ANSWER_BYTES));
-        let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
+        let limit = PageLimit::new(size, ANSWER_BYTES);
+        let mut page = PageBuilder::new(limit, read_limit, path, view, after);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
         let hint = match is_first && page.users.is_empty() && !has_more {
             true => self.no_match_hint(context, &filter, &policies).await?,
@@ -177,18 +185,27 @@ impl Directory {
             let limit = read_size.users().min(page.read_limit - page.read).max(1);
             let after = page.after.as_ref();
             let batch = search.search(tenant, &page.path, after, limit, page.view).await?;
-            let is_last = batch.len() < limit;
-            read_size.adapt(batch.len(), batch.iter().map(|found| size(&found.user)).sum());
-            for found in batch {
+            let bytes = batch.readable().map(|found| size(&found.user)).sum();
+            read_size.adapt(batch.users.len(), bytes);
+            for found in batch.users {
                 pace.rest().await;
+                let found = match found {
+                    Ok(found) => found,
+                    Err(id) => {
+                        page.pass_unreadable(id);
+                        continue;
+                    }
+                };
                 let is_match = !is_purge_due(context, &found.user) && filter.matches(&found.user);
                 if page.is_full() || (is_match && !page.push(&found)) {
                     return Ok(true);
                 }
                 page.count_read(&found.user);
             }
-            if is_last || page.is_full() {
-                return Ok(!is_last);
+            let Some(next) = batch.next else { return Ok(false) };
+            page.after = Some(next);
+            if page.is_full() {
+                return Ok(true);
             }
         }
     }
@@ -204,20 +221,37 @@ struct PageBuilder {
     /// The last user that was read.
     after: Option<Position>,
     users: Vec<EncodedUser>,
+    unreadable: BTreeSet<LocalityId>,
     read: usize,
 }
 
 impl PageBuilder {
+    fn new(
+        limit: PageLimit,
+        read_limit: usize,
+        path: AccessPath,
+        view: View,
+        after: Option<Position>,
+    ) -> Self {
+        let (users, unreadable) = (Vec::new(), BTreeSet::new());
+        Self { limit, read_limit, path, view, after, users, unreadable, read: 0 }
+    }
+
     fn is_full(&self) -> bool {
-        self.limit.items() == 0 || self.read >= self.read_limit
+        self.limit.items() == 0
+            || self.read >= self.read_limit
+            || self.unreadable.len() >= MAX_UNREADABLE
+    }
+
+    /// Counts and names a user that cannot be read.
+    fn pass_unreadable(&mut self, id: LocalityId) {
+        self.unreadable.insert(id);
+        self.read += 1;
     }
 
     /// Counts a user that was read, and moves behind it.
     fn count_read(&mut self, user: &User) {
-        self.after = match self.path.order() {
-            Order::Id => Some(Position { value: None, id: user.id }),
-            Order::Value => self.path.position(user),
-        };
+        self.after = self.path.position_of_found(user);
         self.read += 1;
     }
 
@@ -241,7 +275,8 @@ impl PageBuilder {
         hint: String,
     ) -> Page {
         let plan = Plan { path: self.path, probes, read: self.read, matched: self.users.len() };
-        Page { users: self.users, next_page_token, plan, hint }
+        let unreadable = self.unreadable.into_iter().collect();
+        Page { users: self.users, next_page_token, plan, hint, unreadable }
     }
 }
 

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
+use super::scanned::Scanned;
 use crate::encoded::exported_user::ExportedUser;
 use crate::error::Error;
 use crate::model::record::Hold;
@@ -20,7 +21,7 @@ pub trait ExportSnapshot: Send + Sync {
     /// [`Error::Unavailable`] if the store does not answer.
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error>;
 
-    /// Up to `limit` users of `tenant` after `after`, by id. Empty only if there are no more.
+    /// Up to `limit` users of `tenant` after `after`, by id.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
@@ -29,7 +30,7 @@ pub trait ExportSnapshot: Send + Sync {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Option<Vec<ExportedUser>>, Error>;
+    ) -> Result<Option<Scanned<ExportedUser>>, Error>;
 
     /// See [`Tenants::ownerless_holds`](super::tenants::Tenants::ownerless_holds).
     ///

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
 use super::export_snapshot::ExportSnapshot;
+use super::scanned::Scanned;
 use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
@@ -14,9 +15,10 @@ use crate::search::{AccessPath, Derived, Position, SearchedUser};
 #[async_trait]
 pub trait Search: Send + Sync + 'static {
     /// Up to `limit` users of `tenant` that `path` finds, each once and in the order of the path,
-    /// whose [position](AccessPath::position) is after `after`; fewer only if there are no more. A
-    /// user that does not change between two calls is neither missed nor returned twice.
-    /// [`View::Basic`] omits attributes, unless [the order needs them](AccessPath::view).
+    /// whose [position](AccessPath::position) is after `after`. A user that does not change between
+    /// two calls is neither missed nor returned twice. A user that cannot be read may be named for
+    /// each of its values. [`View::Basic`] omits attributes, unless
+    /// [the order needs them](AccessPath::view).
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
@@ -27,7 +29,7 @@ pub trait Search: Send + Sync + 'static {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Error>;
+    ) -> Result<Scanned<SearchedUser, Position>, Error>;
 
     /// The number of index entries that a search by `path` reads, at most `limit`. A user may have
     /// several entries. Zero only if the path finds no user.
@@ -52,7 +54,7 @@ pub trait Search: Send + Sync + 'static {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Error>;
+    ) -> Result<Scanned<Record>, Error>;
 
     /// A snapshot of the store for long reads; none if the store has no snapshots.
     ///

@@ -19,7 +19,7 @@ use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::pace::Pace;
-use polynym_directory::stores::ExportSnapshot;
+use polynym_directory::stores::{ExportSnapshot, Scanned};
 use polynym_identifier::IdentityKey;
 
 /// The counter of snapshots that were dropped during an export.
@@ -111,20 +111,20 @@ impl ExportSnapshot for SnapshotExport {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Option<Vec<ExportedUser>>, Error> {
-        let (mut users, mut after, mut pace) = (Vec::new(), after, Pace::default());
+    ) -> Result<Option<Scanned<ExportedUser>>, Error> {
+        let (mut all, mut pace) = (Scanned { users: Vec::new(), next: after }, Pace::default());
         loop {
-            let rest = limit - users.len();
+            let (after, rest) = (all.next, limit - all.users.len());
             let scan =
                 |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::export);
             let Some(scanned) = self.read(scan)? else {
                 // The users so far are of the snapshot. The next page finds that it is gone.
-                return Ok(Some(users).filter(|users| !users.is_empty()));
+                return Ok(Some(all).filter(|all| !all.users.is_empty()));
             };
-            users.extend(scanned.users);
-            after = scanned.last;
-            if after.is_none() || users.len() >= limit {
-                return Ok(Some(users));
+            all.users.extend(scanned.users);
+            all.next = scanned.next;
+            if all.next.is_none() || all.users.len() >= limit {
+                return Ok(Some(all));
             }
             pace.rest().await;
         }

@@ -12,17 +12,9 @@ use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::pace::Pace;
-use polynym_directory::stores::ExpiredUser;
+use polynym_directory::stores::{ExpiredUser, Scanned};
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
-
-/// A page of a scan.
-pub struct Scanned<T> {
-    /// The tenant's users in it.
-    pub users: Vec<T>,
-    /// The last user that was read, after which the next page starts. None at the end.
-    pub last: Option<LocalityId>,
-}
 
 /// A page of a scan for holds without an owner.
 #[derive(Default)]
@@ -118,18 +110,22 @@ impl Snapshot {
         let start = position
             .as_ref()
             .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
-        let mut scanned = Scanned { users: Vec::new(), last: None };
+        let mut scanned = Scanned::default();
 
         for entry in listed.range((start, Bound::Included((name, &last))))? {
             let key = entry?.0;
             let id = key.value().1;
-            let record = self
-                .users
-                .get(id)?
-                .ok_or_else(|| Fault::damaged("a tenant lists a user who does not exist"))?;
-            scanned.users.push(read(self, &StoredUser::read(record.value())?)?);
+            let record = self.users.get(id)?;
+            let user = match &record {
+                Some(record) => {
+                    StoredUser::read(record.value()).and_then(|stored| read(self, &stored))
+                }
+                None => Err(Fault::damaged("a tenant lists a user who does not exist")),
+            };
+            let id = LocalityId::from(*id);
+            scanned.push(id, item_result(user)?);
             if scanned.users.len() >= limit || pace.is_over() {
-                scanned.last = Some(LocalityId::from(*id));
+                scanned.next = Some(id);
                 break;
             }
         }
@@ -149,15 +145,20 @@ impl Snapshot {
     ) -> Result<Scanned<T>, Fault> {
         let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
         let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
-        let mut scanned = Scanned { users: Vec::new(), last: None };
+        let mut scanned = Scanned::default();
         for entry in self.users.range::<&[u8; 16]>(range)? {
             let (id, record) = entry?;
-            let stored = StoredUser::read(record.value())?;
-            if stored.tenant()? == tenant.as_str() {
-                scanned.users.push(read(self, &stored)?);
+            let id = LocalityId::from(*id.value());
+            let user = StoredUser::read(record.value()).and_then(|stored| {
+                let is_own = stored.tenant()? == tenant.as_str();
+                is_own.then(|| read(self, &stored)).transpose()
+            });
+            // A user whose tenant cannot be read may be one of any tenant.
+            if let Some(user) = item_result(user)?.transpose() {
+                scanned.push(id, user);
             }
             if scanned.users.len() >= limit || pace.is_over() {
-                scanned.last = Some(LocalityId::from(*id.value()));
+                scanned.next = Some(id);
                 break;
             }
         }

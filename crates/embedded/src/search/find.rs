@@ -1,12 +1,13 @@
 //! Searches and their probes: walks in steps, between which other calls get the thread.
 
 use crate::lookup::snapshot::Snapshot;
+use crate::search::walk::WalkSearch;
 use crate::store::Embedded;
 use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Position, SearchedUser};
-use polynym_directory::stores::{Search, View};
+use polynym_directory::stores::{Scanned, Search, View};
 
 impl Embedded {
     /// See [`Search::search`].
@@ -17,39 +18,36 @@ impl Embedded {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Error> {
+    ) -> Result<Scanned<SearchedUser, Position>, Error> {
         self.check_searchable(path)?;
         let view = path.view(view);
         if *path == AccessPath::All {
-            let users = self.scan(tenant, after.map(|after| after.id), limit).await?;
-            return Ok(users.into_iter().map(|own| SearchedUser::of(own.user, view)).collect());
+            let scanned = self.scan(tenant, after.map(|after| after.id), limit).await?;
+            return Ok(scanned.map(|record| SearchedUser::of(record.user, view)).by_id());
         }
         if let AccessPath::Identity(identifiers) = path {
-            let mut owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
-            owners.retain(|owner| after.is_none_or(|after| owner.id > after.id));
-            owners.truncate(limit);
-            return Ok(owners.into_iter().map(|owner| SearchedUser::of(owner, view)).collect());
+            let after = after.map(|after| after.id);
+            return self
+                .on_snapshot(|snapshot| snapshot.owners(tenant, identifiers, after, limit, view));
         }
 
-        let mut users = Vec::new();
-        let mut pace = Pace::default();
+        let (mut found, mut pace) = (Scanned::default(), Pace::default());
         for mut walk in self.on_snapshot(|snapshot| snapshot.walks(tenant, path, after))? {
             loop {
+                let search = WalkSearch { tenant, path, view, limit };
                 let step =
-                    |snapshot: &Snapshot| snapshot.step(tenant, path, &mut walk, view, &pace);
-                let step = self.on_snapshot(step)?;
-                users.extend(step.users);
-                if users.len() >= limit {
-                    users.truncate(limit);
-                    return Ok(users);
+                    |snapshot: &Snapshot| snapshot.step(&search, &mut walk, &mut found, &pace);
+                let is_last = self.on_snapshot(step)?;
+                if found.next.is_some() {
+                    return Ok(found);
                 }
-                if step.is_last {
+                if is_last {
                     break;
                 }
                 pace.rest().await;
             }
         }
-        Ok(users)
+        Ok(found)
     }
 
     /// See [`Search::probe`].
@@ -63,7 +61,7 @@ impl Embedded {
         match path {
             AccessPath::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
             AccessPath::Identity(identifiers) => {
-                let owners = self.on_snapshot(|snapshot| snapshot.owners(tenant, identifiers))?;
+                let owners = self.on_snapshot(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
             _ => self.on_snapshot(|snapshot| {

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use locality_uuid::LocalityId;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::Snapshot;
+use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::schema::claim::resolves_to;
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
@@ -13,7 +13,7 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::user::User;
 use polynym_directory::pace::Pace;
 use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::View;
+use polynym_directory::stores::{Scanned, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::searched::fixed_attribute_id;
 
@@ -38,13 +38,13 @@ enum Source {
 /// The key of an entry, and its user.
 type Entry = (Vec<u8>, Option<LocalityId>);
 
-/// A step of a walk.
-#[derive(Default)]
-pub struct Step {
-    /// The matching users.
-    pub users: Vec<SearchedUser>,
-    /// Whether there are no more entries.
-    pub is_last: bool,
+/// A search by walks.
+pub struct WalkSearch<'s> {
+    pub tenant: &'s Tenant,
+    pub path: &'s AccessPath,
+    pub view: View,
+    /// The most users that it finds, besides those that cannot be read.
+    pub limit: usize,
 }
 
 impl Snapshot {
@@ -90,32 +90,45 @@ impl Snapshot {
         Ok(id.map(|id| index_key::prefix(tenant.as_str(), id)))
     }
 
-    /// Reads the next entries of a walk: at least one, and no more once the pace is over. A user
-    /// with several entries is found at its least one only.
+    /// Adds the users at the next entries of a walk to `found`: at least one entry, and no more
+    /// once the pace is over or the search has found all that it may. A user with several entries
+    /// is found at its least one only. Returns whether there are no more entries.
     pub fn step(
         &self,
-        tenant: &Tenant,
-        path: &AccessPath,
+        search: &WalkSearch<'_>,
         walk: &mut Walk,
-        view: View,
+        found: &mut Scanned<SearchedUser, Position>,
         pace: &Pace,
-    ) -> Result<Step, Fault> {
+    ) -> Result<bool, Fault> {
+        let WalkSearch { tenant, path, view, limit } = *search;
         let entries = self.entries(walk, STEP_ENTRIES)?;
-        let mut step = Step { users: Vec::new(), is_last: entries.len() < STEP_ENTRIES };
+        let is_last = entries.len() < STEP_ENTRIES;
+        let mut rest = limit - found.readable().count();
         for (n, (key, owner)) in entries.into_iter().enumerate() {
             if n > 0 && pace.is_over() {
-                step.is_last = false;
-                break;
+                return Ok(false);
             }
             walk.start = Bound::Excluded(key.clone());
-            let user = owner.map(|owner| self.full_user(owner)).transpose()?.flatten();
-            let Some(user) = user else { continue };
-            let least = path.position(&user).map(|least| walk.key_end(tenant, path, &least));
-            if least.is_some_and(|least| key.ends_with(&least)) {
-                step.users.push(SearchedUser::of(user, view));
+            let Some(owner) = owner else { continue };
+            let user = match item_result(self.full_user(owner))? {
+                Ok(Some(user)) => user,
+                Ok(None) => continue,
+                Err(error) => {
+                    found.push(owner, Err(error));
+                    continue;
+                }
+            };
+            let Some(position) = path.position(&user) else { continue };
+            if key.ends_with(&walk.key_end(tenant, path, &position)) {
+                found.push(owner, Ok(SearchedUser::of(user, view)));
+                rest -= 1;
+            }
+            if rest == 0 {
+                found.next = Some(position);
+                break;
             }
         }
-        Ok(step)
+        Ok(is_last)
     }
 
     /// The number of entries of a walk, at most `limit`.
@@ -149,8 +162,36 @@ impl Snapshot {
         Ok(entries)
     }
 
-    /// The owners of identifiers, in the order of their ids.
-    pub fn owners(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<User>, Fault> {
+    /// The owners of identifiers after `after`, in the order of their ids.
+    pub fn owners(
+        &self,
+        tenant: &Tenant,
+        of: &[Identifier],
+        after: Option<LocalityId>,
+        limit: usize,
+        view: View,
+    ) -> Result<Scanned<SearchedUser, Position>, Fault> {
+        let mut found = Scanned::default();
+        let mut rest = self.owner_ids(tenant, of)?;
+        rest.retain(|id| after.is_none_or(|after| *id > after));
+        for id in rest {
+            let user = item_result(self.full_user(id))?.transpose();
+            let Some(user) = user else { continue };
+            found.push(id, user.map(|user| SearchedUser::of(user, view)));
+            if found.users.len() == limit {
+                found.next = Some(Position { value: None, id });
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The owners of identifiers, in order.
+    pub fn owner_ids(
+        &self,
+        tenant: &Tenant,
+        of: &[Identifier],
+    ) -> Result<Vec<LocalityId>, Fault> {
         let mut owners = Vec::new();
         for identifier in of {
             let key = IdentityKey::new(tenant.as_str(), identifier);
@@ -159,8 +200,7 @@ impl Snapshot {
         }
         owners.sort_unstable();
         owners.dedup();
-        let users = owners.into_iter().map(|owner| self.full_user(owner));
-        users.filter_map(Result::transpose).collect()
+        Ok(owners)
     }
 
     /// A user with its attributes.

@@ -36,7 +36,7 @@ async fn rewrite(store: &Embedded) {
 }
 
 async fn first(snapshot: &dyn ExportSnapshot) -> Option<usize> {
-    snapshot.scan(&Tenant::DEFAULT, None, 10).await.unwrap().map(|users| users.len())
+    snapshot.scan(&Tenant::DEFAULT, None, 10).await.unwrap().map(|page| page.users.len())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,12 +18,13 @@ use crate::lookup::records::{ownerless_holds_of, read_holds, users_of};
 use crate::schema::fields::ID;
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::StoredUser;
+use crate::search::user_names::UserNames;
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::stores::ExportSnapshot;
+use polynym_directory::stores::{ExportSnapshot, Scanned};
 use polynym_identifier::IdentityKey;
 
 /// The store at the time of the session's first find.
@@ -89,20 +90,15 @@ impl ExportSnapshot for Snapshot {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Option<Vec<ExportedUser>>, Error> {
+    ) -> Result<Option<Scanned<ExportedUser>>, Error> {
         let (filter, options) = users_of(tenant, after, limit);
         self.read(|collections, mut session| async move {
             let found = all(&mut session, &collections.users, filter, options).await?;
-            let users: Vec<_> = found
-                .iter()
-                .map(|document| StoredUser::read(document))
-                .collect::<Result<_, _>>()?;
             // Names of attributes do not change.
-            let names = collections.names_of(&users).await?;
-            let exported = |user: &StoredUser| {
-                ExportedUser::from_stored(names.full(user)?, &user.private).map_err(Fault::damaged)
+            let exported = |names: &UserNames, user: StoredUser| {
+                ExportedUser::from_stored(names.full(&user)?, &user.private).map_err(Fault::damaged)
             };
-            users.iter().map(exported).collect()
+            collections.scanned(&found, limit, exported).await
         })
         .await
     }

@@ -9,16 +9,18 @@ use mongodb::options::{FindOptions, Hint};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
-use crate::schema::bson::{by_id, date, id_value, key_value};
+use crate::schema::bson::{by_id, date, id_of, id_value, key_value};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{EXPIRES_AT, HOLD, ID, TENANT, USER};
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::{StoredUser, read_expired};
+use crate::search::user_names::UserNames;
+use polynym_directory::error::ItemError;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::record::{Hold, Record};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::stores::ExpiredUser;
+use polynym_directory::stores::{ExpiredUser, Scanned};
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
@@ -99,13 +101,31 @@ impl Collections {
         tenant: &Tenant,
         after: Option<LocalityId>,
         limit: usize,
-    ) -> Result<Vec<Record>, Fault> {
+    ) -> Result<Scanned<Record>, Fault> {
         let (filter, options) = users_of(tenant, after, limit);
         let found = self.find_documents(&self.users, filter, options).await?;
-        let users: Vec<_> =
-            found.iter().map(|document| StoredUser::read(document)).collect::<Result<_, _>>()?;
-        let names = self.names_of(&users).await?;
-        users.iter().map(|user| names.record(user)).collect()
+        self.scanned(&found, limit, |names, user| names.record(&user)).await
+    }
+
+    /// The users of documents, each converted by `read`. There are more if there are `limit` of
+    /// them.
+    pub async fn scanned<T>(
+        &self,
+        found: &[RawDocumentBuf],
+        limit: usize,
+        read: impl Fn(&UserNames, StoredUser) -> Result<T, Fault>,
+    ) -> Result<Scanned<T>, Fault> {
+        let stored: Vec<_> = found.iter().map(|document| StoredUser::read(document)).collect();
+        let (names, read_names) = self.known_names_of(stored.iter().flatten()).await;
+        read_names?;
+        let mut scanned = Scanned::default();
+        for (document, stored) in found.iter().zip(stored) {
+            let user = stored.and_then(|stored| read(&names, stored));
+            scanned.push(id_of(document)?, user.map_err(ItemError::from));
+        }
+        let last = found.last().filter(|_| found.len() == limit);
+        scanned.next = last.map(|last| id_of(last)).transpose()?;
+        Ok(scanned)
     }
 
     /// Users whose expiry is due at `now`, in the order of their positions.

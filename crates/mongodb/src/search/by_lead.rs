@@ -1,6 +1,8 @@
 //! Searches. MongoDB evaluates one condition, with the index of all attributes or that of identity
 //! keys, and the directory evaluates the others.
 
+use std::collections::HashMap;
+
 use locality_uuid::LocalityId;
 use mongodb::Collection;
 use mongodb::bson::{Document, RawDocumentBuf, doc};
@@ -18,10 +20,11 @@ use crate::search::filters::{
     prefix_range,
 };
 use crate::search::range::RangeSearch;
+use crate::search::user_names::UserNames;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::View;
-use polynym_identifier::{Identifier, Kind};
+use polynym_directory::stores::{Scanned, View};
+use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::fixed_attribute_id;
 
@@ -34,43 +37,49 @@ impl Collections {
         after: Option<&Position>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<Scanned<SearchedUser, Position>, Fault> {
         let view = path.view(view);
         match path {
             AccessPath::All => {
-                self.users_of(tenant, after.map(|after| after.id), limit, view).await
+                let users = self.users_of(tenant, after.map(|after| after.id), limit, view);
+                Ok(users.await?.by_id())
             }
             AccessPath::Equals { field, value } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
-                    return Ok(Vec::new());
+                    return Ok(Scanned::default());
                 };
                 let condition = doc! { VALUE: scalar_value(value.into()) };
-                let filter = has_element(token, condition);
-                self.users_by_id(tenant, filter, after.map(|after| after.id), limit, view).await
+                let (filter, after) = (has_element(token, condition), after.map(|after| after.id));
+                Ok(self.users_by_id(tenant, filter, after, limit, view).await?.by_id())
             }
             AccessPath::Range { field, ranges } => {
                 let Some(token) = self.field_token(tenant, field).await? else {
-                    return Ok(Vec::new());
+                    return Ok(Scanned::default());
                 };
-                let mut users = Vec::new();
+                let mut found = Scanned::default();
                 let value = after.and_then(|after| after.value.as_ref());
                 for range in Range::from_value(ranges, value) {
                     let start = after.filter(|_| value.is_some_and(|value| range.contains(value)));
-                    let rest = limit - users.len();
+                    let rest = limit - found.users.len();
                     let search =
                         RangeSearch { collections: self, tenant, path, token, range, view };
-                    users.extend(search.run(start.cloned(), rest).await?);
-                    if users.len() >= limit {
+                    let part = search.run(start, rest).await?;
+                    found.users.extend(part.users);
+                    found.next = part.next;
+                    if found.next.is_some() {
                         break;
                     }
                 }
-                Ok(users)
+                Ok(found)
             }
             AccessPath::Identity(identifiers) => {
                 let mut ids = self.owners_by_id(tenant, identifiers).await?;
                 ids.retain(|id| after.is_none_or(|after| *id > after.id));
                 ids.truncate(limit);
-                self.users_with(tenant, &ids, view).await
+                let mut users = self.users_with(tenant, &ids, view).await?;
+                let users = ids.iter().filter_map(|id| users.remove(id)).collect();
+                let next = ids.last().copied().filter(|_| ids.len() == limit);
+                Ok(Scanned { users, next }.by_id())
             }
             AccessPath::IdentityPrefix { kind, prefix } => {
                 let search = PrefixSearch { tenant, path, kind: *kind, prefix, limit, view };
@@ -165,11 +174,11 @@ impl Collections {
         after: Option<LocalityId>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<Scanned<SearchedUser>, Fault> {
         let remaining = after_id(after, of_tenant(tenant, filter));
         let mut options = self.find_options(doc! { ID: 1 }, limit);
         options.hint = Some(by_attributes());
-        self.found_users(remaining, options, view).await
+        self.found_users(remaining, options, limit, view).await
     }
 
     /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas
@@ -180,27 +189,25 @@ impl Collections {
         after: Option<LocalityId>,
         limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<Scanned<SearchedUser>, Fault> {
         let filter = after_id(after, of_tenant(tenant, doc! {}));
-        self.found_users(filter, self.find_options(doc! { ID: 1 }, limit), view).await
+        self.found_users(filter, self.find_options(doc! { ID: 1 }, limit), limit, view).await
     }
 
-    /// The users that a filter finds, with the fields that a search needs.
-    pub async fn found_users(
+    /// The users that a filter finds, at most `limit`, with the fields that a search needs.
+    async fn found_users(
         &self,
         filter: Document,
         mut options: FindOptions,
+        limit: usize,
         view: View,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<Scanned<SearchedUser>, Fault> {
         options.projection = Some(match view {
             View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
             View::Basic => doc! { REVISION: 1, WIRE: 1 },
         });
         let found = self.find_documents(&self.users, filter, options).await?;
-        let stored: Vec<_> =
-            found.iter().map(|document| StoredUser::read(document)).collect::<Result<_, _>>()?;
-        let names = self.names_of(&stored).await?;
-        let searched = |stored: StoredUser| match view {
+        let searched = |names: &UserNames, stored: StoredUser| match view {
             View::Full => Ok(SearchedUser::of(names.record(&stored)?.user, view)),
             View::Basic => {
                 let wire = stored.wire.without_attributes();
@@ -209,24 +216,27 @@ impl Collections {
                 Ok(SearchedUser { user, basic: Some(wire) })
             }
         };
-        stored.into_iter().map(searched).collect()
+        self.scanned(&found, limit, searched).await
     }
 
-    /// The users of a tenant with these ids, in their order.
+    /// The users of a tenant with these ids, by id; the id itself for one that cannot be read.
     pub async fn users_with(
         &self,
         tenant: &Tenant,
         ids: &[LocalityId],
         view: View,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<HashMap<LocalityId, Result<SearchedUser, LocalityId>>, Fault> {
         if ids.is_empty() {
-            return Ok(Vec::new());
+            return Ok(HashMap::new());
         }
         let filter = by_id(ids.iter().copied().map(id_value).collect());
-        let mut users =
-            self.found_users(filter, self.find_options(doc! { ID: 1 }, 0), view).await?;
-        users.retain(|found| found.user.tenant == *tenant);
-        Ok(users)
+        let options = self.find_options(doc! { ID: 1 }, 0);
+        let users = self.found_users(filter, options, ids.len(), view).await?.users;
+        let of_tenant = users.into_iter().filter_map(|found| match &found {
+            Ok(user) => (user.user.tenant == *tenant).then_some((user.user.id, found)),
+            Err(id) => Some((*id, found)),
+        });
+        Ok(of_tenant.collect())
     }
 
     /// The owners of identifiers, by their ids.
@@ -263,40 +273,35 @@ impl Collections {
         &self,
         search: &PrefixSearch<'_>,
         after: Option<&Position>,
-    ) -> Result<Vec<SearchedUser>, Fault> {
+    ) -> Result<Scanned<SearchedUser, Position>, Fault> {
         let PrefixSearch { tenant, path, kind, prefix, limit, view } = *search;
-        let mut last = after.and_then(|after| match &after.value {
+        let last = after.and_then(|after| match &after.value {
             Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, value))),
             _ => None,
         });
-        let mut users = Vec::new();
-        while users.len() < limit {
-            let range = prefix_range(tenant, kind, prefix, last.as_deref());
-            let owners = self.owners_of(range, limit).await?;
-            let is_last = owners.len() < limit;
-            last = owners.last().map(|(key, _)| key.clone());
-            let ids: Vec<_> = owners.iter().filter_map(|(_, owner)| *owner).collect();
-            let owned = self.users_with(tenant, &ids, view).await?;
-            for (key, owner) in owners {
-                let found = owned.iter().find(|found| Some(found.user.id) == owner);
-                let Some(found) = found else { continue };
-                let least = path.position(&found.user).and_then(|position| position.value);
-                let is_least = matches!(
-                    least,
-                    Some(Scalar::String(value))
-                        if claim_key(tenant, &identifier(kind, &value)) == key
-                );
-                if is_least {
-                    users.push(found.clone());
-                }
-            }
-            if is_last {
-                break;
-            }
-        }
-        users.truncate(limit);
-        Ok(users)
+        let range = prefix_range(tenant, kind, prefix, last.as_deref());
+        let owners = self.owners_of(range, limit).await?;
+        let ids: Vec<_> = owners.iter().filter_map(|(_, owner)| *owner).collect();
+        let owned = self.users_with(tenant, &ids, view).await?;
+        let least = |found: &SearchedUser| match path.position(&found.user)?.value {
+            Some(Scalar::String(value)) => Some(claim_key(tenant, &identifier(kind, &value))),
+            _ => None,
+        };
+        let at = |(key, owner): &(String, Option<LocalityId>)| match owned.get(&(*owner)?)? {
+            Ok(found) => (least(found).as_ref() == Some(key)).then(|| Ok(found.clone())),
+            Err(unreadable) => Some(Err(*unreadable)),
+        };
+        let users = owners.iter().filter_map(at).collect();
+        let last = owners.last().filter(|_| owners.len() == limit);
+        Ok(Scanned { users, next: last.and_then(|(key, owner)| position(key, *owner)) })
     }
+}
+
+/// The position at an identity key, in the order of keys: only the value counts.
+fn position(key: &str, owner: Option<LocalityId>) -> Option<Position> {
+    let key = IdentityKey::from_stored(key.to_owned())?;
+    let value = Some(Scalar::String(key.parts().2.to_owned()));
+    Some(Position { value, id: owner.unwrap_or_else(|| LocalityId::from([0; 16])) })
 }
 
 /// A search for users with an identity that has a prefix.

@@ -4,7 +4,6 @@
 //! bounded find returns all of its entries, wherever they are. Finds of entries return a value for
 //! each user; then the users of the page are read by their ids.
 
-use std::collections::HashMap;
 use std::ops::Bound;
 
 use locality_uuid::LocalityId;
@@ -20,7 +19,7 @@ use crate::schema::fields::ID;
 use crate::search::filters::{CLASSES, after_id, by_attributes, condition, of_tenant};
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::search::{AccessPath, Class, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::View;
+use polynym_directory::stores::{Scanned, View};
 use polynym_store_common::attribute_names::AttributeId;
 
 /// The entries that a find may return for each wanted one.
@@ -49,32 +48,24 @@ impl RangeSearch<'_> {
     /// The first users after `after`, at most `limit`.
     pub async fn run(
         &self,
-        mut after: Option<Position>,
+        after: Option<&Position>,
         limit: usize,
-    ) -> Result<Vec<SearchedUser>, Fault> {
-        let mut users = Vec::new();
-        while users.len() < limit {
-            let wanted = limit - users.len();
-            let entries = self.entries(after.as_ref(), wanted).await?;
-            let is_last = entries.len() < wanted;
-            after = entries.last().cloned();
-            users.extend(self.users_at(&entries).await?);
-            if is_last {
-                break;
-            }
-        }
-        Ok(users)
+    ) -> Result<Scanned<SearchedUser, Position>, Fault> {
+        let entries = self.entries(after, limit).await?;
+        let users = self.users_at(&entries).await?;
+        Ok(Scanned { users, next: entries.into_iter().nth(limit - 1) })
     }
 
     /// The users at these positions, without those that have changed since: they have others.
-    async fn users_at(&self, entries: &[Position]) -> Result<Vec<SearchedUser>, Fault> {
+    async fn users_at(
+        &self,
+        entries: &[Position],
+    ) -> Result<Vec<Result<SearchedUser, LocalityId>>, Fault> {
         let ids: Vec<_> = entries.iter().map(|entry| entry.id).collect();
-        let found = self.collections.users_with(self.tenant, &ids, self.view).await?;
-        let mut users: HashMap<_, _> =
-            found.into_iter().map(|found| (found.user.id, found)).collect();
-        let user = |entry: &Position| {
-            let user = users.remove(&entry.id)?;
-            (self.path.position(&user.user).as_ref() == Some(entry)).then_some(user)
+        let mut users = self.collections.users_with(self.tenant, &ids, self.view).await?;
+        let user = |entry: &Position| match users.remove(&entry.id)? {
+            Ok(user) => (self.path.position(&user.user).as_ref() == Some(entry)).then_some(Ok(user)),
+            unreadable => Some(unreadable),
         };
         Ok(entries.iter().filter_map(user).collect())
     }
@@ -201,20 +192,36 @@ impl RangeSearch<'_> {
         found.iter().map(|document| Ok(entry(id_of(document)?))).collect()
     }
 
-    /// The filter for users with a value in these bounds, and none in the range below `lower`.
+    /// The filter for users with a value in these bounds, and none in the range below `lower` or in
+    /// the ranges of the path before it.
     fn first_with(&self, bounds: Document, lower: &Bound<Scalar>, class: Class) -> Document {
         let mut filter = of_tenant(self.tenant, has_element(self.token, bounds));
         let upper = match lower {
-            _ if *lower == self.range.lower => return filter,
-            Bound::Included(value) => Bound::Excluded(value.clone()),
-            Bound::Excluded(value) => Bound::Included(value.clone()),
-            Bound::Unbounded => return filter,
+            Bound::Included(value) => Some(Bound::Excluded(value.clone())),
+            Bound::Excluded(value) => Some(Bound::Included(value.clone())),
+            Bound::Unbounded => None,
         };
-        let before = self.range.intersection(&Range { upper, ..Range::ALL });
-        if let Some(before) = condition(&before, class) {
-            filter.insert("$nor", vec![has_element(self.token, before)]);
+        let upper = upper.filter(|_| *lower != self.range.lower);
+        let begun = upper.map(|upper| self.range.intersection(&Range { upper, ..Range::ALL }));
+        let begun = begun.and_then(|begun| condition(&begun, class));
+        let earlier = self.earlier().iter();
+        let earlier = earlier.flat_map(|range| CLASSES.map(|class| condition(range, class)));
+        let found: Vec<_> = earlier
+            .flatten()
+            .chain(begun)
+            .map(|bounds| has_element(self.token, bounds))
+            .collect();
+        if !found.is_empty() {
+            filter.insert("$nor", found);
         }
         filter
+    }
+
+    /// The ranges of the path before this one, in which users were already found.
+    fn earlier(&self) -> &[Range] {
+        let AccessPath::Range { ranges, .. } = self.path else { return &[] };
+        let own = ranges.iter().position(|range| range == self.range);
+        ranges.get(..own.unwrap_or_default()).unwrap_or_default()
     }
 
     /// The projection to the least value of a user in the range.

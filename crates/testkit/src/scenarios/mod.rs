@@ -13,6 +13,7 @@ pub mod inbox;
 pub mod store_command;
 pub mod tenant_history;
 pub mod transfer;
+pub mod unreadable;
 pub mod usage;
 pub mod walkthrough;
 pub mod watching;

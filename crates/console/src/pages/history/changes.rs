@@ -32,6 +32,8 @@ pub struct Changes {
     pub token: String,
     /// The users that were read.
     pub users_read: i64,
+    /// The number of users that cannot be read.
+    pub unreadable: usize,
 }
 
 #[derive(Template)]
@@ -119,17 +121,18 @@ pub async fn page(
 
 /// Reads users until a page is full, or for some time.
 pub async fn read(client: &Client, mut request: v1::ListEventsRequest) -> Result<Changes, Failure> {
-    let (began, mut users_read, mut events) = (Instant::now(), 0, Vec::new());
+    let (began, mut users_read, mut unreadable, mut events) = (Instant::now(), 0, 0, Vec::new());
     loop {
         request.page_size = PAGE_SIZE - events.len() as i32;
         let answer = client.directory().list_events(request.clone()).await?;
         users_read += answer.users_read;
+        unreadable += answer.unreadable_user_ids.len();
         events.extend(answer.events);
         request.page_token = answer.next_page_token;
         let is_full = events.len() >= PAGE_SIZE as usize || began.elapsed() > READ_TIME;
         if is_full || request.page_token.is_empty() {
             let events = event::views(&events);
-            return Ok(Changes { events, token: request.page_token, users_read });
+            return Ok(Changes { events, token: request.page_token, users_read, unreadable });
         }
     }
 }

@@ -55,6 +55,8 @@ pub struct EventsPage {
     pub next_page_token: String,
     /// The users that were read.
     pub users_read: u64,
+    /// Users among them whose records or histories cannot be read: the list lacks their events.
+    pub unreadable: Vec<LocalityId>,
 }
 
 /// A page in the making.
@@ -100,9 +102,9 @@ impl Directory {
             reading.pace.rest().await;
             let search = &self.backend.search;
             let after = reading.position.after();
-            let records = search.scan(&context.tenant, after, READ_BATCH).await?;
-            let has_room = self.add_events(context, &mut reading, &records).await?;
-            is_complete = has_room && records.len() < READ_BATCH;
+            let scanned = search.scan(&context.tenant, after, READ_BATCH).await?;
+            let has_room = self.add_events(context, &mut reading, &scanned.users).await?;
+            is_complete = has_room && scanned.next.is_none();
             if !has_room || is_complete {
                 break;
             }
@@ -119,9 +121,16 @@ impl Directory {
         &self,
         context: &RequestContext<'_>,
         reading: &mut Reading<'_>,
-        records: &[Record],
+        users: &[Result<Record, LocalityId>],
     ) -> Result<bool, Error> {
-        for record in records {
+        for user in users {
+            let record = match user {
+                Ok(record) => record,
+                Err(id) => {
+                    reading.pass_unreadable(*id);
+                    continue;
+                }
+            };
             let is_purged = matches!(record.user.state, State::Deleted { purge_time, .. }
                 if context.now.is_past(purge_time));
             let may_have_events = record.may_have_changed_since(reading.from.minus(SKEW));
@@ -129,11 +138,20 @@ impl Directory {
             // is already behind that user.
             let is_passed = reading.position.user().is_some_and(|next| record.id() < next);
             let is_candidate = may_have_events && !is_purged && !is_passed;
-            if is_candidate && !self.add_events_of(context, reading, record.id()).await? {
-                return Ok(false);
+            let added = match is_candidate {
+                true => self.add_events_of(context, reading, record.id()).await,
+                false => Ok(true),
+            };
+            match added {
+                Ok(true) => reading.pass(record.id()),
+                Ok(false) => return Ok(false),
+                Err(error @ Error::Internal(_)) => {
+                    let (user, error) = (record.id(), error.with_causes());
+                    tracing::error!(%user, error, "the history of a user cannot be read");
+                    reading.pass_unreadable(user);
+                }
+                Err(error) => return Err(error),
             }
-            reading.page.users_read += 1;
-            reading.position.pass(record.id());
         }
         Ok(true)
     }
@@ -176,6 +194,16 @@ impl Directory {
 }
 
 impl Reading<'_> {
+    fn pass(&mut self, user: LocalityId) {
+        self.page.users_read += 1;
+        self.position.pass(user);
+    }
+
+    fn pass_unreadable(&mut self, user: LocalityId) {
+        self.page.unreadable.push(user);
+        self.pass(user);
+    }
+
     fn is_wanted(&self, event: &Event) -> bool {
         let EventsRequest { to, kinds, caller, operation_id, .. } = &self.request;
         event.time >= self.from

@@ -51,12 +51,13 @@ pub async fn move_all(
     let limits = Limits::default();
     let directory = Directory::new(backend.clone(), Generator::new(Mode::Variable), limits);
     let directory = Arc::new(directory.with_rules(rules));
-    let (mut problems, mut before) = (Vec::new(), Moved::default());
+    let (mut problems, mut before, mut unreadable) = (Vec::new(), Moved::default(), 0);
     for tenant in tenants(&*backend.tenants).await? {
         let mut moving = directory.renormalize(tenant, "", dry_run).await?;
         loop {
             let step = moving.step().await?;
             problems.append(&mut step.problems);
+            unreadable += step.unreadable.len();
             let moved = Moved {
                 users: before.users + step.users,
                 identities: before.identities + step.moved,
@@ -70,6 +71,10 @@ pub async fn move_all(
         }
     }
 
+    if unreadable > 0 {
+        let message = format!("{unreadable} users cannot be read: run `polynym store verify`");
+        return Err(Error::Internal(message.into()));
+    }
     Ok(problems)
 }
 

@@ -41,13 +41,14 @@ impl Directory {
         };
 
         let (view, rest) = view_to_read(filter.clone(), &path, View::Basic);
-        let (users, limit) = (Vec::new(), PageLimit::new(BATCH_USERS, ANSWER_BYTES));
-        let read_limit = READ_LIMIT;
-        let mut page = PageBuilder { limit, read_limit, path, view, after, users, read: 0 };
+        let limit = PageLimit::new(BATCH_USERS, ANSWER_BYTES);
+        let mut page = PageBuilder::new(limit, READ_LIMIT, path, view, after);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
         let end = page.token().map_or_else(|| cursor.to_owned(), |token| token.to_bytes());
         let ids = page.users.iter().map(|user| user.id()).collect::<Result<_, _>>();
-        let users = ids.map_err(|error| Error::Internal(Box::new(error)))?;
+        let mut users: Vec<_> = ids.map_err(|error| Error::Internal(Box::new(error)))?;
+        // Their changes fail, which counts and names them.
+        users.extend(page.unreadable);
         Ok(BulkBatch { users, cursor: end, is_last: !has_more })
     }
 }

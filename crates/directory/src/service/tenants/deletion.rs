@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::{StreamExt, stream};
+use locality_uuid::LocalityId;
 
 use crate::error::Error;
 use crate::model::policies::Policies;
@@ -30,6 +31,32 @@ enum Step {
     Done,
     /// The mark is too young.
     Wait,
+}
+
+/// A round over the users of a tenant.
+#[derive(Default)]
+struct Round {
+    /// The last user that was read.
+    after: Option<LocalityId>,
+    users: usize,
+    purged: usize,
+}
+
+impl Round {
+    /// Ends a round.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if none of the users that are left can be purged.
+    fn end(self) -> Result<(), Error> {
+        let Self { users, purged, .. } = self;
+        match purged {
+            0 => Err(Error::Internal(
+                format!("{users} of the tenant's users cannot be purged: run `polynym store verify`")
+                    .into(),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Directory {
@@ -65,8 +92,9 @@ impl Directory {
     /// Deletes a marked tenant. Safe on several servers: each step is a transaction, and a repeated
     /// step has no effect.
     pub(crate) async fn delete_marked_tenant(&self, name: &Tenant) -> Result<(), Error> {
+        let mut round = Round::default();
         loop {
-            match self.deletion_step(name).await? {
+            match self.deletion_step(name, &mut round).await? {
                 Step::More => {}
                 Step::Wait => return Ok(()),
                 Step::Done => {
@@ -79,7 +107,7 @@ impl Directory {
 
     /// Takes the next step: first users, then holds, usage, bulk changes, and the tenant. The mark
     /// stays until the last step, so that another server can continue.
-    async fn deletion_step(&self, name: &Tenant) -> Result<Step, Error> {
+    async fn deletion_step(&self, name: &Tenant, round: &mut Round) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
         let Some(deletion) = tenant.deletion else { return Ok(Step::Done) };
 
@@ -87,15 +115,20 @@ impl Directory {
             return Ok(Step::Wait);
         }
 
-        let users = self.backend.search.scan(name, None, STEP_ITEMS).await?;
-        if !users.is_empty() && !deletion.with_users {
+        let part = self.backend.search.scan(name, round.after, STEP_ITEMS).await?;
+        round.users += part.users.len();
+        if !part.users.is_empty() && !deletion.with_users {
             self.finish_deletion(name, DeletionStep::Cancel).await?;
             tracing::warn!(tenant = %name, "gave up the deletion of a tenant: it has users now");
             return Ok(Step::Done);
         }
 
-        if !users.is_empty() {
-            self.purge_all(name, &users).await?;
+        if round.users > 0 {
+            round.purged += self.purge_all(name, part.readable()).await?;
+            round.after = part.next;
+            if round.after.is_none() {
+                std::mem::take(round).end()?;
+            }
             return Ok(Step::More);
         }
 
@@ -127,25 +160,27 @@ impl Directory {
         self.mutate_marked(name, MutationKind::Tenant(TenantChange::Delete(step))).await.map(drop)
     }
 
-    /// Purges users.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if none of them can be purged.
-    async fn purge_all(&self, name: &Tenant, users: &[Record]) -> Result<(), Error> {
-        let purges: Vec<_> = users.iter().map(|record| self.purge_whole(name, record)).collect();
+    /// Purges users. Returns the number of purged users: those that cannot be read stay.
+    async fn purge_all<'r>(
+        &self,
+        name: &Tenant,
+        users: impl Iterator<Item = &'r Record>,
+    ) -> Result<usize, Error> {
+        let purge = async |record| (Record::id(record), self.purge_whole(name, record).await);
+        let purges: Vec<_> = users.map(purge).collect();
         let mut outcomes = stream::iter(purges).buffer_unordered(CONCURRENT_PURGES);
         let mut purged = 0;
-        while let Some(outcome) = outcomes.next().await {
-            purged += outcome?;
+        while let Some((user, outcome)) = outcomes.next().await {
+            match outcome {
+                Ok(users) => purged += users,
+                Err(error @ Error::Internal(_)) => {
+                    let error = error.with_causes();
+                    tracing::error!(%user, error, "a user cannot be purged");
+                }
+                Err(error) => return Err(error),
+            }
         }
-
-        if purged == 0 {
-            return Err(Error::Internal(
-                "none of the tenant's users can be purged: run `polynym store verify`".into(),
-            ));
-        }
-
-        Ok(())
+        Ok(purged)
     }
 
     /// Purges a user, or the user that it was merged into. Returns the number of purged users.

@@ -20,17 +20,21 @@ impl Directory {
         let Some((known, time)) = self.marked_tenant(TenantJob::IndexChange, name).await? else {
             return Ok(());
         };
-        let (mut after, mut stored) = (None, 0);
+        let (mut after, mut stored, mut unreadable) = (None, 0, 0);
         loop {
             let page = self.backend.search.scan(name, after, PAGE_SIZE).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.id());
-            let changed = page.iter().filter(|record| has_changing(record, &known.policies));
+            let changed = page.readable().filter(|record| has_changing(record, &known.policies));
             stored += self.store_again(name, &known, changed.map(Record::id)).await?;
+            unreadable += page.unreadable().count();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
 
         self.finish_job(name, known, TenantChange::FinishIndexChanges(time)).await?;
-        tracing::info!(tenant = %name, users = stored, "changed the index of attributes");
+        tracing::info!(tenant = %name, users = stored, unreadable,
+            "changed the index of attributes");
         Ok(())
     }
 }

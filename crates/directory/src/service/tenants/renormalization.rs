@@ -93,6 +93,9 @@ pub struct Progress {
     pub failed: u64,
     /// The identities of the last step that cannot be moved.
     pub problems: Vec<Problem>,
+    /// The users of the last step that cannot be read. They count as one identity each that cannot
+    /// be moved.
+    pub unreadable: Vec<LocalityId>,
     /// The last user that was read; none at the end.
     pub last: Option<LocalityId>,
 }
@@ -133,10 +136,18 @@ impl Renormalization {
     /// another run can continue.
     pub async fn step(&mut self) -> Result<&mut Progress, Error> {
         self.progress.problems.clear();
-        let users =
+        self.progress.unreadable.clear();
+        let scanned =
             self.directory.backend.search.scan(&self.tenant, self.after, USERS_PER_STEP).await?;
-        let mut rest = users.iter();
-        for record in rest.by_ref() {
+        let mut rest = scanned.users.iter();
+        for user in rest.by_ref() {
+            let record = match user {
+                Ok(record) => record,
+                Err(id) => {
+                    self.pass_unreadable(*id);
+                    continue;
+                }
+            };
             let version = self.directory.rules.version();
             let identities = record.user.identities.iter();
             for identity in identities.filter(|identity| identity.rules_version < version) {
@@ -163,13 +174,22 @@ impl Renormalization {
             }
         }
 
-        let is_end = rest.len() == 0 && users.len() < USERS_PER_STEP;
+        let is_end = rest.len() == 0 && scanned.next.is_none();
         let is_last = is_end && !self.new_keys.next_range();
         self.progress.last = self.after.filter(|_| !is_last);
         if is_end {
             self.after = None;
         }
         Ok(&mut self.progress)
+    }
+
+    fn pass_unreadable(&mut self, id: LocalityId) {
+        self.after = Some(id);
+        if !self.new_keys.is_later_range() {
+            self.progress.users += 1;
+            self.progress.failed += 1;
+            self.progress.unreadable.push(id);
+        }
     }
 
     async fn move_one(&self, record: &Record, identity: &Identity) -> Result<(), Error> {

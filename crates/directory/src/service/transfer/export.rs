@@ -37,6 +37,7 @@ pub struct Export {
     /// The snapshot, until the store drops it.
     snapshot: Option<Box<dyn ExportSnapshot>>,
     after: Option<LocalityId>,
+    has_users: bool,
     read_size: ReadSize,
     /// The key of the last hold without an owner.
     after_hold: Option<IdentityKey>,
@@ -83,7 +84,15 @@ impl Directory {
         }
         let (directory, read_size) = (self.clone(), ReadSize::new(FIRST_PAGE, MAX_PAGE));
         let export =
-            Export { directory, tenant, snapshot, after: None, read_size, after_hold: None };
+            Export {
+                directory,
+                tenant,
+                snapshot,
+                after: None,
+                has_users: true,
+                read_size,
+                after_hold: None,
+            };
         Ok((export, record))
     }
 }
@@ -94,29 +103,33 @@ impl Export {
         self.snapshot.is_some()
     }
 
-    /// The next users, in the order of their ids; none at the end.
+    /// The next users, in the order of their ids, and the ids of those that cannot be read; none at
+    /// the end.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
-    pub async fn page(&mut self) -> Result<Vec<ExportedUser>, Error> {
+    pub async fn page(&mut self) -> Result<Option<Vec<Result<ExportedUser, LocalityId>>>, Error> {
+        if !self.has_users {
+            return Ok(None);
+        }
         let limit = self.read_size.users();
         let in_snapshot = match &self.snapshot {
             Some(snapshot) => snapshot.scan(&self.tenant, self.after, limit).await?,
             None => None,
         };
-        let users = match in_snapshot {
-            Some(users) => users,
+        let scanned = match in_snapshot {
+            Some(scanned) => scanned,
             None => {
                 self.snapshot = None;
                 let search = &self.directory.backend.search;
-                let records = search.scan(&self.tenant, self.after, limit).await?;
-                records.iter().map(ExportedUser::of).collect()
+                let scanned = search.scan(&self.tenant, self.after, limit).await?;
+                scanned.map(|record| ExportedUser::of(&record))
             }
         };
         let size = |user: &ExportedUser| user.user.as_bytes().len() + user.internals.len();
-        self.read_size.adapt(users.len(), users.iter().map(size).sum());
-        self.after = users.last().map(|user| user.id).or(self.after);
-        Ok(users)
+        self.read_size.adapt(scanned.users.len(), scanned.readable().map(size).sum());
+        (self.after, self.has_users) = (scanned.next, scanned.next.is_some());
+        Ok(Some(scanned.users))
     }
 
     /// The next holds on identifiers whose owner was purged, in the order of their keys; none at

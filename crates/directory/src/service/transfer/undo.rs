@@ -54,6 +54,7 @@ pub struct Undo {
     /// The bulk change that is undone, if it is one.
     bulk: Option<UndoneBulk>,
     after: Option<LocalityId>,
+    is_at_end: bool,
     pace: Pace,
 }
 
@@ -111,6 +112,7 @@ impl Directory {
             // A dry run takes no right.
             bulk: bulk.filter(|_| !call.dry_run).map(undone),
             after: None,
+            is_at_end: false,
             pace: Pace::default(),
         })
     }
@@ -125,17 +127,21 @@ impl Undo {
         self.pace.rest().await;
         self.renew().await?;
         let search = &self.directory.backend.search;
-        let records = search.scan(&self.tenant, self.after, READ_BATCH).await?;
-        let Some(last) = records.last().map(Record::id) else {
+        if self.is_at_end {
             self.end().await?;
             return Ok(None);
-        };
-        self.after = Some(last);
+        }
+        let scanned = search.scan(&self.tenant, self.after, READ_BATCH).await?;
+        (self.after, self.is_at_end) = (scanned.next, scanned.next.is_none());
 
-        let mut step = UndoStep { users: records.len() as u64, ..UndoStep::default() };
+        let mut step = UndoStep { users: scanned.users.len() as u64, ..UndoStep::default() };
         let rules = self.directory.rules_to_change().await?;
-        let candidates: Vec<_> =
-            records.iter().filter(|record| self.may_be_changed(record)).map(Record::id).collect();
+        // The undoing of a user that cannot be read fails, which names it.
+        let candidate = |user: &Result<Record, LocalityId>| match user {
+            Ok(record) => self.may_be_changed(record).then(|| record.id()),
+            Err(id) => Some(*id),
+        };
+        let candidates: Vec<_> = scanned.users.iter().filter_map(candidate).collect();
         let mutations =
             candidates.iter().map(|id| self.mutation(*id, rules)).collect::<Result<_, _>>()?;
         let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
@@ -146,9 +152,7 @@ impl Undo {
                     self.note_undone(id);
                 }
                 Ok(_) | Err(Error::UserNotFound) => {}
-                Err(error) if error.is_of_store() || matches!(error, Error::Bulk(_)) => {
-                    return Err(error);
-                }
+                Err(error) if ends_undoing(&error) => return Err(error),
                 Err(error) => step.kept.push((id, error)),
             }
         }
@@ -205,5 +209,14 @@ impl Undo {
         };
         let kind = MutationKind::User(id, UserChange::Revert(reversal));
         Ok(Mutation { rules, ..self.directory.mutation(call, kind, self.known.clone())? })
+    }
+}
+
+/// Whether an error concerns more than one user.
+const fn ends_undoing(error: &Error) -> bool {
+    match error {
+        Error::Internal(_) => false,
+        Error::Bulk(_) => true,
+        other => other.is_of_store(),
     }
 }

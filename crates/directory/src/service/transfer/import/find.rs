@@ -192,7 +192,10 @@ impl Import {
         let path = AccessPath::Equals { field: Field::Attribute(name.to_owned()), value };
         let search = &self.directory.backend.search;
         let found = search.search(tenant, &path, None, 2, View::Full).await?;
-        Ok(found.into_iter().map(|found| found.user).collect())
+        if let Some(id) = found.unreadable().next() {
+            return Err(Error::Internal(format!("the user {id} cannot be read").into()));
+        }
+        Ok(found.into_readable().map(|found| found.user).collect())
     }
 }
 
