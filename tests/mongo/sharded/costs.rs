@@ -624,7 +624,8 @@ async fn searches(counted: &mut Counted) {
             .pop()
             .unwrap_or(AccessPath::All);
         let search = counted.store.search(&Tenant::DEFAULT, &path, None, count, View::Full);
-        let cost = counted.cost(async { assert_eq!(search.await.unwrap().len(), count) }).await;
+        let cost =
+            counted.cost(async { assert_eq!(search.await.unwrap().users.len(), count) }).await;
         counted.add(call, &cost, "");
     }
     let path =
@@ -680,7 +681,7 @@ fn notice(users: &[LocalityId]) -> Arc<Delivery> {
 
 async fn renormalizing(counted: &mut Counted) {
     let scan = async {
-        assert_eq!(counted.store.scan(&Tenant::DEFAULT, None, 100).await.unwrap().len(), 100);
+        assert_eq!(counted.store.scan(&Tenant::DEFAULT, None, 100).await.unwrap().users.len(), 100);
     };
     let cost = counted.cost(scan).await;
     counted.add("read 100 users to renormalize", &cost, "");

@@ -78,7 +78,11 @@ impl Searched {
         Self { factory, store, path }
     }
 
-    async fn page(&self, after: Option<&Position>, size: usize) -> (Vec<LocalityId>, Option<Position>) {
+    async fn page(
+        &self,
+        after: Option<&Position>,
+        size: usize,
+    ) -> (Vec<LocalityId>, Option<Position>) {
         let search = self.store.search(&Tenant::DEFAULT, &self.path, after, size, View::Full);
         let found = search.await.unwrap();
         (found.readable().map(|found| found.user.id).collect(), found.next)
@@ -101,10 +105,7 @@ impl Searched {
     }
 
     /// Reads a page of 10 within the limits.
-    async fn read_within(
-        &self,
-        after: Option<&Position>,
-    ) -> (Vec<LocalityId>, Option<Position>) {
+    async fn read_within(&self, after: Option<&Position>) -> (Vec<LocalityId>, Option<Position>) {
         let shards = &servers::three_shards().await.shards;
         let name = self.factory.name().await;
         for shard in shards {

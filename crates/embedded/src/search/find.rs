@@ -61,7 +61,8 @@ impl Embedded {
         match path {
             AccessPath::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
             AccessPath::Identity(identifiers) => {
-                let owners = self.on_snapshot(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
+                let owners =
+                    self.on_snapshot(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
             _ => self.on_snapshot(|snapshot| {

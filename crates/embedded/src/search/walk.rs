@@ -187,11 +187,7 @@ impl Snapshot {
     }
 
     /// The owners of identifiers, in order.
-    pub fn owner_ids(
-        &self,
-        tenant: &Tenant,
-        of: &[Identifier],
-    ) -> Result<Vec<LocalityId>, Fault> {
+    pub fn owner_ids(&self, tenant: &Tenant, of: &[Identifier]) -> Result<Vec<LocalityId>, Fault> {
         let mut owners = Vec::new();
         for identifier in of {
             let key = IdentityKey::new(tenant.as_str(), identifier);

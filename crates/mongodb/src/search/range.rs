@@ -64,7 +64,9 @@ impl RangeSearch<'_> {
         let ids: Vec<_> = entries.iter().map(|entry| entry.id).collect();
         let mut users = self.collections.users_with(self.tenant, &ids, self.view).await?;
         let user = |entry: &Position| match users.remove(&entry.id)? {
-            Ok(user) => (self.path.position(&user.user).as_ref() == Some(entry)).then_some(Ok(user)),
+            Ok(user) => {
+                (self.path.position(&user.user).as_ref() == Some(entry)).then_some(Ok(user))
+            }
             unreadable => Some(unreadable),
         };
         Ok(entries.iter().filter_map(user).collect())
@@ -206,11 +208,8 @@ impl RangeSearch<'_> {
         let begun = begun.and_then(|begun| condition(&begun, class));
         let earlier = self.earlier().iter();
         let earlier = earlier.flat_map(|range| CLASSES.map(|class| condition(range, class)));
-        let found: Vec<_> = earlier
-            .flatten()
-            .chain(begun)
-            .map(|bounds| has_element(self.token, bounds))
-            .collect();
+        let found: Vec<_> =
+            earlier.flatten().chain(begun).map(|bounds| has_element(self.token, bounds)).collect();
         if !found.is_empty() {
             filter.insert("$nor", found);
         }

@@ -51,8 +51,10 @@ impl Round {
         let Self { users, purged, .. } = self;
         match purged {
             0 => Err(Error::Internal(
-                format!("{users} of the tenant's users cannot be purged: run `polynym store verify`")
-                    .into(),
+                format!(
+                    "{users} of the tenant's users cannot be purged: run `polynym store verify`"
+                )
+                .into(),
             )),
             _ => Ok(()),
         }

@@ -83,16 +83,15 @@ impl Directory {
             return Err(Error::TenantNotFound);
         }
         let (directory, read_size) = (self.clone(), ReadSize::new(FIRST_PAGE, MAX_PAGE));
-        let export =
-            Export {
-                directory,
-                tenant,
-                snapshot,
-                after: None,
-                has_users: true,
-                read_size,
-                after_hold: None,
-            };
+        let export = Export {
+            directory,
+            tenant,
+            snapshot,
+            after: None,
+            has_users: true,
+            read_size,
+            after_hold: None,
+        };
         Ok((export, record))
     }
 }
