@@ -80,7 +80,7 @@ async fn undo(client: &mut Client) -> (i64, usize) {
 }
 
 #[tokio::test]
-async fn an_old_number_goes_to_whom_verifies_it() {
+async fn an_old_number_goes_to_the_user_who_verifies_it() {
     let (_server, mut client) = fresh().await;
     let former = client.create(verified("former", 91)).await.unwrap();
     let ann = client.create(user("Ann", vec![email("ann@example.com")])).await.unwrap();

@@ -3783,14 +3783,14 @@ func (x *ImportUsersRequest_Options) GetKey() string {
 	return ""
 }
 
-// A user that stays as the operation left it.
+// A user that stays as it is.
 type UndoOperationResponse_Kept struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// The reason: `CHANGED_SINCE`, `VALUES_NOT_KEPT` if the history has only hashes of the values before or the
-	// operation merged users, or that of an error, such as `IDENTITY_TAKEN`, or `INTERNAL` if its stored record cannot
-	// be read.
+	// The reason: `CHANGED_SINCE`; `VALUES_NOT_KEPT` if the history does not have all values, because it has hashes of
+	// large ones or events that cannot be read, or because the operation merged users; or that of an error, such as
+	// `IDENTITY_TAKEN`, or `INTERNAL` if the stored record of the user cannot be read.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The reason, for people.
 	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`

@@ -95,7 +95,8 @@ type RegistryServiceClient interface {
 	// Stops a bulk change. Users whose changes have begun are still changed. Has no effect unless it is running.
 	StopBulkChange(ctx context.Context, in *StopBulkChangeRequest, opts ...grpc.CallOption) (*StopBulkChangeResponse, error)
 	// Resumes a bulk change that stopped or failed, where it stopped, on behalf of the caller. Has no effect if it is
-	// running or completed.
+	// running or completed. FAILED_PRECONDITION (`BULK_CHANGE_UNDOING`) while it is
+	// being undone.
 	ResumeBulkChange(ctx context.Context, in *ResumeBulkChangeRequest, opts ...grpc.CallOption) (*ResumeBulkChangeResponse, error)
 }
 
@@ -341,7 +342,8 @@ type RegistryServiceServer interface {
 	// Stops a bulk change. Users whose changes have begun are still changed. Has no effect unless it is running.
 	StopBulkChange(context.Context, *StopBulkChangeRequest) (*StopBulkChangeResponse, error)
 	// Resumes a bulk change that stopped or failed, where it stopped, on behalf of the caller. Has no effect if it is
-	// running or completed.
+	// running or completed. FAILED_PRECONDITION (`BULK_CHANGE_UNDOING`) while it is
+	// being undone.
 	ResumeBulkChange(context.Context, *ResumeBulkChangeRequest) (*ResumeBulkChangeResponse, error)
 	mustEmbedUnimplementedRegistryServiceServer()
 }

@@ -68,7 +68,7 @@ fn verifications() -> Vec<Case> {
         case(verifying::a_verified_link_takes_over_an_unverified_identity),
         case(verifying::a_verified_link_takes_over_no_verified_identity),
         case(verifying::a_new_user_takes_over_from_several),
-        case(verifying::a_phone_goes_to_whom_verifies_it_much_later),
+        case(verifying::an_old_phone_goes_to_the_user_who_verifies_it),
         case(verifying::a_renewed_verification_keeps_a_phone),
         case(verifying::policies_can_keep_the_primary_identity),
         case(verifying::policies_can_keep_the_last_identity),

@@ -150,7 +150,7 @@ async fn verify_now(f: &Fixture, user: &User, name: &str) -> Result<User, Failur
     Ok(f.change(user, UserChange::Verify(identifier(name)?, verification)).await?)
 }
 
-pub async fn a_phone_goes_to_whom_verifies_it_much_later(f: Fixture) -> Result<(), Failure> {
+pub async fn an_old_phone_goes_to_the_user_who_verifies_it(f: Fixture) -> Result<(), Failure> {
     let owner = verified_owner(&f).await?;
     let winner = f.create(&["handle:winner"]).await?;
     let begun = f.now();

@@ -64,18 +64,13 @@ async fn found_in(
     let (mut all, mut after): (Vec<SearchedUser>, Option<Position>) = (Vec::new(), None);
     loop {
         let page = f.store.search.search(of, path, after.as_ref(), size, view).await?;
-        let (users, next) = (page.users.len(), page.next.clone());
+        let users = page.users.len();
         ensure(users <= size, format!("{path}: a page of {users} users"))?;
-        ensure(page.unreadable().next().is_none(), "a user that cannot be read")?;
-        let before = all.len();
+        after.clone_from(&page.next);
         all.extend(page.into_readable());
-        let last = all.get(before..).unwrap_or_default().last();
-        let last = last.map(|last| path.position_of_found(&last.user));
-        if let (Some(last), Some(next)) = (last, &next) {
-            let is_before = last.is_some_and(|last| last <= *next);
-            ensure(is_before, format!("{path} goes on before its last user"))?;
-        }
-        after = next;
+        let last = all.last().and_then(|last| path.position_of_found(&last.user));
+        let goes_on = after.is_none() || last <= after;
+        ensure(goes_on, format!("{path} goes on before its last user"))?;
         if after.is_none() {
             return Ok(all);
         }

@@ -14,7 +14,6 @@ use crate::client::backoff::Backoff;
 use crate::client::documents::collect;
 use crate::client::error::has_code;
 use crate::command::run::run;
-use crate::database::collections::LONG_READ;
 use crate::schema::fields::ID;
 use crate::setup::presplit::Hashes;
 use crate::setup::validators::shard_key;
@@ -22,7 +21,7 @@ use crate::setup::validators::shard_key;
 /// The time limit of a step, and the time for which it is retried.
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for the creation of an index, which reads the whole collection.
-pub const INDEX_TIMEOUT: Duration = LONG_READ;
+pub const INDEX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 /// The time for which a move waits for other moves: a shard takes part in one at a time, which may
 /// take minutes.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);

@@ -135,7 +135,9 @@ impl Upgrade<'_> {
             let derived = collections.derive_elements(&after, versions).await.map_err(failed)?;
             let Some((last, count)) = derived else { return Ok(()) };
             (users, after) = (users + count, last);
-            (self.progress)(&format!("{users} users have words and domains that can be searched"));
+            (self.progress)(&format!(
+                "{users} users can be found by words, domains and forms of names"
+            ));
         }
     }
 

@@ -7,6 +7,7 @@ use std::process::Output;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tokio::task::block_in_place;
 
 use crate::output::{stderr, stdout};
@@ -58,9 +59,8 @@ impl Admin {
 /// stored record of a user while no server runs.
 pub async fn is_passed(store: &str, folder: &Path, damage: impl AsyncFn(&str)) {
     let admin = Admin::start(store, folder);
-    let lines: Vec<_> = (0..USERS)
-        .map(|n| format!("{{\"displayName\":\"User {n}\",\"attributes\":{{\"n\":{{\"intValue\":\"{n}\"}}}}}}\n"))
-        .collect();
+    let line = |n| format!("{}\n", json!({ "attributes": { "n": { "intValue": n } } }));
+    let lines: Vec<_> = (0..USERS).map(line).collect();
     let file = folder.join("users.jsonl");
     fs::write(&file, lines.concat()).unwrap();
     admin.done(&["tenant", "set", "--create"]);
