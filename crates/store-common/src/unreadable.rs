@@ -1,4 +1,4 @@
-//! Events and bulk changes that cannot be read: watches and lists leave them out, and say so.
+//! Records that cannot be read: what reads many of them leaves them out, and says so.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -19,8 +19,45 @@ pub const UNREADABLE_BULK: (&str, &str) = (
     "Bulk changes that cannot be read, counted each time that a list or a server skips one",
 );
 
-/// The pause between two lines of the log about bulk changes: servers read them every second.
-const BULK_LOG_PAUSE: Duration = Duration::from_secs(60);
+/// The counter of other records that cannot be read.
+pub const UNREADABLE_RECORDS: (&str, &str) = (
+    "polynym_unreadable_records_total",
+    "Users, claims and tenants that cannot be read, counted each time that a read of many passes one",
+);
+
+/// The pauses between two lines of the log.
+static BULK_LOG: LogPause = LogPause::new(Duration::from_secs(60));
+static RECORD_LOG: LogPause = LogPause::new(Duration::from_secs(1));
+
+/// A kind of records.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// A user.
+    User(LocalityId),
+    /// A claim of an identifier, which the log does not show.
+    Claim,
+    /// A tenant.
+    Tenant,
+}
+
+/// The record that was read; if it cannot be read, counts it, and logs at most one a second.
+pub fn readable<T, E: Error + 'static>(kind: Kind, read: Result<T, E>) -> Option<T> {
+    let error = match read {
+        Ok(record) => return Some(record),
+        Err(error) => error,
+    };
+    let (record, user) = match kind {
+        Kind::User(id) => ("user", Some(tracing::field::display(id))),
+        Kind::Claim => ("claim", None),
+        Kind::Tenant => ("tenant", None),
+    };
+    counter!(UNREADABLE_RECORDS.0, "record" => record).increment(1);
+    if RECORD_LOG.is_over() {
+        let error = &error as &(dyn Error + 'static);
+        tracing::error!(record, user, error, "a record cannot be read: run `polynym store verify`");
+    }
+    None
+}
 
 /// Counts and logs a change or an event that cannot be read. The others still reach the watchers.
 pub fn report_unreadable(user: Option<LocalityId>, error: &(dyn Error + 'static)) {
@@ -33,17 +70,29 @@ pub fn report_unreadable(user: Option<LocalityId>, error: &(dyn Error + 'static)
 /// others, and servers run them.
 pub fn report_unreadable_bulk(tenant: &str, bulk: &str, error: &(dyn Error + 'static)) {
     counter!(UNREADABLE_BULK.0).increment(1);
-    if is_log_due() {
+    if BULK_LOG.is_over() {
         tracing::error!(tenant, bulk, error, "a bulk change cannot be read: it is skipped");
     }
 }
 
-fn is_log_due() -> bool {
-    static LAST: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_due = last.is_none_or(|last| last.elapsed() >= BULK_LOG_PAUSE);
-    if is_due {
-        *last = Some(Instant::now());
+/// A pause between two lines of the log: what cannot be read once cannot be read every time.
+struct LogPause {
+    pause: Duration,
+    last: Mutex<Option<Instant>>,
+}
+
+impl LogPause {
+    const fn new(pause: Duration) -> Self {
+        Self { pause, last: Mutex::new(None) }
     }
-    is_due
+
+    /// Whether the pause is over. Then another one begins.
+    fn is_over(&self) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_over = last.is_none_or(|last| last.elapsed() >= self.pause);
+        if is_over {
+            *last = Some(Instant::now());
+        }
+        is_over
+    }
 }

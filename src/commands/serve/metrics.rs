@@ -9,7 +9,7 @@ use polynym_layers::coalesce;
 use polynym_layers::lookup_cache;
 use polynym_layers::measured;
 use polynym_mongodb as mongo;
-use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK};
+use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK, UNREADABLE_RECORDS};
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
@@ -18,7 +18,8 @@ pub const COUNTERS: [Metric; 5] =
     [DISPLACED, transport::PANICS, UNREADABLE, UNREADABLE_BULK, embedded::DROPPED_SNAPSHOTS];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 29] = [
+pub const OTHERS: [Metric; 30] = [
+    UNREADABLE_RECORDS,
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,

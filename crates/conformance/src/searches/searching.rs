@@ -64,8 +64,7 @@ async fn found_in(
     let (mut all, mut after): (Vec<SearchedUser>, Option<Position>) = (Vec::new(), None);
     loop {
         let page = f.store.search.search(of, path, after.as_ref(), size, view).await?;
-        let users = page.users.len();
-        ensure(users <= size, format!("{path}: a page of {users} users"))?;
+        ensure(page.users.len() <= size, format!("{path}: a page of {} users", page.users.len()))?;
         after.clone_from(&page.next);
         all.extend(page.into_readable());
         let last = all.last().and_then(|last| path.position_of_found(&last.user));

@@ -2,7 +2,6 @@
 
 use locality_uuid::LocalityId;
 
-use crate::error::{Error, ItemError};
 use crate::search::Position;
 
 /// A part of the users of a tenant, in an order. One damaged record stops nobody who reads many
@@ -23,13 +22,9 @@ impl<T, P> Default for Scanned<T, P> {
 }
 
 impl<T, P> Scanned<T, P> {
-    /// Adds a user. Logs why it cannot be read.
-    pub fn push(&mut self, id: LocalityId, user: Result<T, ItemError>) {
-        self.users.push(user.map_err(|error| {
-            let error = Error::from(error).with_causes();
-            tracing::error!(user = %id, error, "a user cannot be read: run `polynym store verify`");
-            id
-        }));
+    /// Adds a user, unless it cannot be read.
+    pub fn push(&mut self, id: LocalityId, user: Option<T>) {
+        self.users.push(user.ok_or(id));
     }
 
     /// The users that can be read.

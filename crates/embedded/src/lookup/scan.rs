@@ -5,7 +5,7 @@ use std::ops::Bound;
 use locality_uuid::LocalityId;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::{Snapshot, item_result};
+use crate::lookup::snapshot::{Snapshot, item_result, readable};
 use crate::schema::claim::decode_claim;
 use crate::schema::user::StoredUser;
 use polynym_directory::model::record::Hold;
@@ -15,6 +15,7 @@ use polynym_directory::pace::Pace;
 use polynym_directory::stores::{ExpiredUser, Scanned};
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
+use polynym_store_common::unreadable::Kind;
 
 /// A page of a scan for holds without an owner.
 #[derive(Default)]
@@ -40,7 +41,8 @@ impl Snapshot {
                 break;
             }
             if name.value() > after {
-                found.push(TenantRecord::decode(tenant.value()).map_err(Fault::damaged)?);
+                let tenant = TenantRecord::decode(tenant.value()).map_err(Fault::damaged);
+                found.extend(readable(Kind::Tenant, tenant)?);
             }
         }
         Ok(found)
@@ -74,7 +76,8 @@ impl Snapshot {
         let mut scanned = ScannedHolds::default();
         for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
             let (key, stored) = entry?;
-            let claim = decode_claim(stored.value())?;
+            let claim = readable(Kind::Claim, decode_claim(stored.value()))?;
+            let Some(claim) = claim else { continue };
             let key = || -> Result<_, Fault> {
                 let text = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
                 Ok(IdentityKey::from_stored(text))
@@ -123,7 +126,7 @@ impl Snapshot {
                 None => Err(Fault::damaged("a tenant lists a user who does not exist")),
             };
             let id = LocalityId::from(*id);
-            scanned.push(id, item_result(user)?);
+            scanned.push(id, readable(Kind::User(id), user)?);
             if scanned.users.len() >= limit || pace.is_over() {
                 scanned.next = Some(id);
                 break;
@@ -154,8 +157,9 @@ impl Snapshot {
                 is_own.then(|| read(self, &stored)).transpose()
             });
             // A user whose tenant cannot be read may be one of any tenant.
-            if let Some(user) = item_result(user)?.transpose() {
-                scanned.push(id, user);
+            match readable(Kind::User(id), user)? {
+                Some(None) => {}
+                user => scanned.push(id, user.flatten()),
             }
             if scanned.users.len() >= limit || pace.is_over() {
                 scanned.next = Some(id);

@@ -27,6 +27,7 @@ use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::owner_hints::OwnerHints;
+use polynym_store_common::unreadable::{self, Kind};
 
 /// Owner hints and attribute names, for as long as the store is open.
 #[derive(Clone)]
@@ -107,6 +108,11 @@ pub fn item_result<T>(outcome: Result<T, Fault>) -> Result<Result<T, ItemError>,
         Err(fault @ Fault::Damaged(_)) => Ok(Err(fault.into())),
         outcome => outcome.map(Ok),
     }
+}
+
+/// A record among many; `None` if it cannot be read.
+pub fn readable<T>(kind: Kind, outcome: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    Ok(unreadable::readable(kind, item_result(outcome)?))
 }
 
 impl Snapshot {

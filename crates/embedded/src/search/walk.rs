@@ -5,7 +5,7 @@ use std::ops::Bound;
 use locality_uuid::LocalityId;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::{Snapshot, item_result};
+use crate::lookup::snapshot::{Snapshot, readable};
 use crate::schema::claim::resolves_to;
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
@@ -16,6 +16,7 @@ use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, Sear
 use polynym_directory::stores::{Scanned, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::searched::fixed_attribute_id;
+use polynym_store_common::unreadable::Kind as Record;
 
 /// Greater than or equal to all ids, and greater than all values of a field.
 const LAST_ID: [u8; 16] = [0xff; 16];
@@ -110,17 +111,17 @@ impl Snapshot {
             }
             walk.start = Bound::Excluded(key.clone());
             let Some(owner) = owner else { continue };
-            let user = match item_result(self.full_user(owner))? {
-                Ok(Some(user)) => user,
-                Ok(None) => continue,
-                Err(error) => {
-                    found.push(owner, Err(error));
+            let user = match readable(Record::User(owner), self.full_user(owner))? {
+                Some(Some(user)) => user,
+                Some(None) => continue,
+                None => {
+                    found.push(owner, None);
                     continue;
                 }
             };
             let Some(position) = path.position(&user) else { continue };
             if key.ends_with(&walk.key_end(tenant, path, &position)) {
-                found.push(owner, Ok(SearchedUser::of(user, view)));
+                found.push(owner, Some(SearchedUser::of(user, view)));
                 rest -= 1;
             }
             if rest == 0 {
@@ -155,7 +156,8 @@ impl Snapshot {
             (Source::Claims, _) => {
                 for entry in self.identities.range::<&[u8]>(range)?.take(count) {
                     let (key, claim) = entry?;
-                    entries.push((key.value().to_vec(), resolves_to(claim.value())?));
+                    let owner = readable(Record::Claim, resolves_to(claim.value()))?;
+                    entries.push((key.value().to_vec(), owner.flatten()));
                 }
             }
         }
@@ -175,9 +177,10 @@ impl Snapshot {
         let mut rest = self.owner_ids(tenant, of)?;
         rest.retain(|id| after.is_none_or(|after| *id > after));
         for id in rest {
-            let user = item_result(self.full_user(id))?.transpose();
-            let Some(user) = user else { continue };
-            found.push(id, user.map(|user| SearchedUser::of(user, view)));
+            match readable(Record::User(id), self.full_user(id))? {
+                Some(None) => continue,
+                user => found.push(id, user.flatten().map(|user| SearchedUser::of(user, view))),
+            }
             if found.users.len() == limit {
                 found.next = Some(Position { value: None, id });
                 break;

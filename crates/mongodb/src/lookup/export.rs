@@ -111,7 +111,7 @@ impl ExportSnapshot for Snapshot {
     ) -> Result<Option<Vec<Hold>>, Error> {
         let (filter, options) = ownerless_holds_of(tenant, after, limit);
         self.read(|collections, mut session| async move {
-            read_holds(&all(&mut session, &collections.identities, filter, options).await?)
+            Ok(read_holds(&all(&mut session, &collections.identities, filter, options).await?))
         })
         .await
     }

@@ -9,13 +9,12 @@ use mongodb::options::{FindOptions, Hint};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
-use crate::schema::bson::{by_id, date, id_of, id_value, key_value};
+use crate::schema::bson::{by_id, date, id_of, id_value, key_of, key_value};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{EXPIRES_AT, HOLD, ID, TENANT, USER};
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::{StoredUser, read_expired};
 use crate::search::user_names::UserNames;
-use polynym_directory::error::ItemError;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::record::{Hold, Record};
 use polynym_directory::model::tenant::Tenant;
@@ -23,6 +22,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::stores::{ExpiredUser, Scanned};
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
+use polynym_store_common::unreadable::{Kind, readable};
 
 impl Collections {
     /// The claims of `keys`, in their order.
@@ -64,11 +64,23 @@ impl Collections {
         after: &str,
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Fault> {
-        let filter =
-            doc! { ID: { "$gt": after, "$gte": prefix, "$lt": format!("{prefix}{}", char::MAX) } };
-        let options = self.find_options(doc! { ID: 1 }, limit);
-        let found = self.find_documents(&self.tenants, filter, options).await?;
-        found.iter().map(|document| read_tenant(document)).collect()
+        let (mut tenants, mut after) = (Vec::new(), after.to_owned());
+        loop {
+            let end = format!("{prefix}{}", char::MAX);
+            let filter = doc! { ID: { "$gt": &after, "$gte": prefix, "$lt": end } };
+            let rest = limit - tenants.len();
+            let options = self.find_options(doc! { ID: 1 }, rest);
+            let found = self.find_documents(&self.tenants, filter, options).await?;
+            let read = |document: &RawDocumentBuf| readable(Kind::Tenant, read_tenant(document));
+            tenants.extend(found.iter().filter_map(read));
+            let Some(last) = found.last().filter(|_| found.len() == rest) else {
+                return Ok(tenants);
+            };
+            if tenants.len() == limit {
+                return Ok(tenants);
+            }
+            after = key_of(last)?.to_owned();
+        }
     }
 
     /// Keys of a tenant with a claim.
@@ -77,7 +89,7 @@ impl Collections {
         let filter = doc! { ID: { "$gte": first, "$lt": end } };
         let options = FindOptions::builder().limit(limit as i64).max_time(self.timeout).build();
         let found = self.find_documents(&self.identities, filter, options).await?;
-        let key = |document: &RawDocumentBuf| Ok(read_claim(document)?.0.to_owned());
+        let key = |document: &RawDocumentBuf| Ok(key_of(document)?.to_owned());
         let keys: Vec<String> = found.iter().map(key).collect::<Result<_, Fault>>()?;
         Ok(keys.into_iter().filter_map(IdentityKey::from_stored).collect())
     }
@@ -91,7 +103,7 @@ impl Collections {
         limit: usize,
     ) -> Result<Vec<Hold>, Fault> {
         let (filter, options) = ownerless_holds_of(tenant, after.as_ref(), limit);
-        read_holds(&self.find_documents(&self.identities, filter, options).await?)
+        Ok(read_holds(&self.find_documents(&self.identities, filter, options).await?))
     }
 
     /// Users of a tenant in the order of their ids. The server may read many users of other
@@ -120,8 +132,8 @@ impl Collections {
         read_names?;
         let mut scanned = Scanned::default();
         for (document, stored) in found.iter().zip(stored) {
-            let user = stored.and_then(|stored| read(&names, stored));
-            scanned.push(id_of(document)?, user.map_err(ItemError::from));
+            let (id, user) = (id_of(document)?, stored.and_then(|stored| read(&names, stored)));
+            scanned.push(id, readable(Kind::User(id), user));
         }
         let last = found.last().filter(|_| found.len() == limit);
         scanned.next = last.map(|last| id_of(last)).transpose()?;
@@ -224,12 +236,12 @@ pub fn ownerless_holds_of(
 }
 
 /// The holds of claims.
-pub fn read_holds(claims: &[RawDocumentBuf]) -> Result<Vec<Hold>, Fault> {
+pub fn read_holds(claims: &[RawDocumentBuf]) -> Vec<Hold> {
     let mut holds = Vec::new();
     for document in claims {
-        let (key, claim) = read_claim(document)?;
+        let Some((key, claim)) = readable(Kind::Claim, read_claim(document)) else { continue };
         let key = IdentityKey::from_stored(key.to_owned());
         holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
     }
-    Ok(holds)
+    holds
 }

@@ -11,7 +11,7 @@ use mongodb::options::{FindOptions, Hint};
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::schema::attributes::{ATTRIBUTES, VALUE, has_element, scalar_value};
-use crate::schema::bson::{by_id, id_value};
+use crate::schema::bson::{by_id, id_value, key_of};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{ID, REVISION, TENANT, WIRE};
 use crate::schema::user::StoredUser;
@@ -27,6 +27,7 @@ use polynym_directory::stores::{Scanned, View};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::fixed_attribute_id;
+use polynym_store_common::unreadable::{Kind as Record, readable};
 
 impl Collections {
     /// The users that `path` finds after `after`, in its order, at most `limit`.
@@ -261,11 +262,11 @@ impl Collections {
     ) -> Result<Vec<(String, Option<LocalityId>)>, Fault> {
         let options = self.find_options(doc! { ID: 1 }, limit);
         let found = self.find_documents(&self.identities, filter, options).await?;
-        let owner = |document| {
-            let (key, claim) = read_claim(document)?;
-            Ok((key.to_owned(), claim.resolves_to()))
+        let owner = |document: &RawDocumentBuf| {
+            let claim = readable(Record::Claim, read_claim(document));
+            Ok((key_of(document)?.to_owned(), claim.and_then(|(_, claim)| claim.resolves_to())))
         };
-        found.iter().map(|document| owner(document)).collect()
+        found.iter().map(owner).collect()
     }
 
     /// Users with an identity that has the prefix, in the order of their least such identity.

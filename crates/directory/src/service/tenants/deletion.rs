@@ -126,6 +126,9 @@ impl Directory {
         }
 
         if round.users > 0 {
+            for user in part.unreadable() {
+                tracing::error!(tenant = %name, %user, "a user cannot be read, nor purged");
+            }
             round.purged += self.purge_all(name, part.readable()).await?;
             round.after = part.next;
             if round.after.is_none() {

@@ -25,7 +25,10 @@ impl Directory {
             let page = self.backend.search.scan(name, after, PAGE_SIZE).await?;
             let changed = page.readable().filter(|record| has_changing(record, &known.policies));
             stored += self.store_again(name, &known, changed.map(Record::id)).await?;
-            unreadable += page.unreadable().count();
+            for user in page.unreadable() {
+                unreadable += 1;
+                tracing::warn!(tenant = %name, %user, "a user cannot be read: its index stays");
+            }
             after = page.next;
             if after.is_none() {
                 break;
