@@ -22,7 +22,7 @@ pub const UNREADABLE_BULK: (&str, &str) = (
 /// The counter of other records that cannot be read.
 pub const UNREADABLE_RECORDS: (&str, &str) = (
     "polynym_unreadable_records_total",
-    "Users, claims and tenants that cannot be read, counted each time that a read of many passes one",
+    "Users, claims and tenants that cannot be read, counted each time that one is passed",
 );
 
 /// The pauses between two lines of the log.
@@ -51,7 +51,7 @@ pub fn readable<T, E: Error + 'static>(kind: Kind, read: Result<T, E>) -> Option
         Kind::Claim => ("claim", None),
         Kind::Tenant => ("tenant", None),
     };
-    counter!(UNREADABLE_RECORDS.0, "record" => record).increment(1);
+    counter!(UNREADABLE_RECORDS.0).increment(1);
     if RECORD_LOG.is_over() {
         let error = &error as &(dyn Error + 'static);
         tracing::error!(record, user, error, "a record cannot be read: run `polynym store verify`");

@@ -14,12 +14,17 @@ use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 /// Counters without labels.
-pub const COUNTERS: [Metric; 5] =
-    [DISPLACED, transport::PANICS, UNREADABLE, UNREADABLE_BULK, embedded::DROPPED_SNAPSHOTS];
+pub const COUNTERS: [Metric; 6] = [
+    DISPLACED,
+    transport::PANICS,
+    UNREADABLE,
+    UNREADABLE_BULK,
+    UNREADABLE_RECORDS,
+    embedded::DROPPED_SNAPSHOTS,
+];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 30] = [
-    UNREADABLE_RECORDS,
+pub const OTHERS: [Metric; 29] = [
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,
