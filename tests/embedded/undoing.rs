@@ -10,6 +10,8 @@ use polynym_store_common::integrity::{Finding, Inconsistency, Observer, verify};
 
 /// Histories of a store, which scans all of its users for each undoing.
 const HISTORIES: u64 = 50;
+/// The seed of the first; those below are of the contract of all stores.
+const FIRST: u64 = 1_000;
 
 /// Accepts histories alone: some changes of these users have no event.
 struct Consistent;
@@ -22,9 +24,10 @@ impl Observer for Consistent {
     }
 }
 
-async fn agree(histories: u64) {
+async fn agree(first: u64, histories: u64) {
     let (mut undone, mut reverted) = (0, 0);
-    for first in (1_000..1_000 + histories).step_by(HISTORIES as usize) {
+    let begin = first;
+    for first in (begin..begin + histories).step_by(HISTORIES as usize) {
         let folder = Arc::new(Folder::new(Options::default()));
         let seeds = first..first + HISTORIES;
         let tally = conformance::undoing::agree(folder.clone(), seeds).await;
@@ -34,20 +37,22 @@ async fn agree(histories: u64) {
         assert!(summary.users > 50, "{summary:?}");
         undone += tally.undone;
         reverted += tally.reverted;
-        let done = first + HISTORIES - 1_000;
+        let done = first + HISTORIES - begin;
         println!("{done} histories: {undone} operations were undone, for {reverted} users");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn undone_operations_agree_with_the_model() {
-    agree(HISTORIES).await;
+    agree(FIRST, HISTORIES).await;
 }
 
-/// `POLYNYM_HISTORIES` sets the number of histories, in each of which six operations are undone.
+/// `POLYNYM_HISTORIES` sets the number of histories, in each of which six operations are undone, and
+/// `POLYNYM_FIRST_HISTORY` the seed of the first.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes an hour"]
 async fn long_undone_operations_agree_with_the_model() {
-    let histories = std::env::var("POLYNYM_HISTORIES");
-    agree(histories.map_or(17_000, |text| text.parse().unwrap())).await;
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("POLYNYM_FIRST_HISTORY", FIRST);
+    agree(first, number("POLYNYM_HISTORIES", 17_000)).await;
 }

@@ -79,8 +79,9 @@ impl Visible {
         matches!(self.state, State::Merged { .. })
     }
 
-    /// Each value, by the name of its field.
-    fn values(&self) -> BTreeMap<String, String> {
+    /// Each value, by the name of its field; primaries as far as `after` has them: another identity
+    /// of the kind takes the place of one that is gone.
+    fn values(&self, after: &Self) -> BTreeMap<String, String> {
         let mut values: BTreeMap<_, _> = self
             .attributes
             .iter()
@@ -88,8 +89,12 @@ impl Visible {
             .collect();
         values.insert("display_name".to_owned(), self.display_name.clone());
         values.insert("state".to_owned(), format!("{:?}", self.state));
-        let identity = |(name, value): (&Identifier, _)| (name.to_string(), format!("{value:?}"));
-        values.extend(self.identities.iter().map(identity));
+        for (name, (display, verification, is_primary)) in &self.identities {
+            values.insert(name.to_string(), format!("{display:?} {verification:?}"));
+            if *is_primary && after.identities.contains_key(name) {
+                values.insert(format!("primary {}", name.kind()), name.to_string());
+            }
+        }
         values
     }
 
@@ -271,8 +276,8 @@ impl Histories {
         let Some(former) = &last.before else {
             return Err("a user was changed that another change created".to_owned());
         };
-        let former = Visible::new(former, Timestamp::MIN).values();
-        let (old, new) = (before.values(), after.values());
+        let former = Visible::new(former, Timestamp::MIN).values(after);
+        let (old, new) = (before.values(after), after.values(after));
         let changed = old.iter().find(|(path, value)| {
             former.get(*path) != Some(*value) && new.get(*path) != Some(*value)
         });
