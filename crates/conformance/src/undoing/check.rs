@@ -89,6 +89,7 @@ impl History<'_> {
                 }
             }
         }
+        after.values().try_for_each(check_primaries)?;
         self.check_claims(after).await
     }
 
@@ -137,4 +138,12 @@ impl History<'_> {
         }
         Ok(answer)
     }
+}
+
+/// Fails if a user has two primary identities of a kind.
+fn check_primaries(record: &Record) -> Result<(), Failure> {
+    let primaries = record.user.identities.iter().filter(|own| own.primary);
+    let kinds: Vec<_> = primaries.map(|own| own.identifier.kind().as_str()).collect();
+    let distinct: BTreeSet<_> = kinds.iter().collect();
+    equal(&distinct.len(), &kinds.len(), &format!("the primary identities of {}", record.id()))
 }

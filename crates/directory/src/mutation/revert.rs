@@ -9,7 +9,7 @@ use super::{Mutation, bulk, user_edits};
 use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::record::{Hold, Record};
-use crate::model::user::State;
+use crate::model::user::{State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::inverse::undo;
 use crate::mutation::operation_events::{Reversal, operation_events};
@@ -88,8 +88,19 @@ fn reverted<'v>(
             user_edits::delete(mutation, &mut after);
         }
     }
+    keep_primaries(&before.user, &mut after.user);
     after.user.assign_primaries();
     Ok((after != *before).then_some(Reversion { before, after }))
+}
+
+/// Keeps the primary identities that changes without events have made primary: one that comes back
+/// takes no place of theirs.
+fn keep_primaries(present: &User, after: &mut User) {
+    for own in present.identities.iter().filter(|own| own.primary) {
+        if after.identity(&own.identifier).is_some_and(|kept| kept.primary) {
+            after.make_primary(&own.identifier);
+        }
+    }
 }
 
 /// The next user that has an identifier which these get back, if the operation gave it to that user
