@@ -106,6 +106,24 @@ impl<G: Group> Batch<G> {
         waiting
     }
 
+    /// Splits off the callers of whose keys none is answered, because the part of the store that has
+    /// them does not answer.
+    pub fn split_unanswered(&mut self, found: &[ItemResult<G::Found>]) -> Option<Self> {
+        let is_away = |n: &usize| matches!(found.get(*n), Some(Err(ItemError::Unavailable(_))));
+        let (mut indexes, mut look_ups) = (self.indexes.as_slice(), Vec::new());
+        for (count, answer) in &mut self.callers {
+            let (own, others) = indexes.split_at(*count);
+            indexes = others;
+            if own.iter().all(is_away)
+                && let Some(answer) = answer.take()
+            {
+                let keys = own.iter().map(|index| self.keys[*index].clone()).collect();
+                look_ups.push(LookUp { keys, answer });
+            }
+        }
+        (!look_ups.is_empty()).then(|| Self::new(look_ups))
+    }
+
     /// Gives one caller its answer before the others.
     pub fn answer_one(&mut self, caller: usize, answers: Answers<G::Found>) {
         if let Some(answer) = self.callers[caller].1.take() {

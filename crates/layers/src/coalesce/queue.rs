@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 
 use super::batch::{Answered, Batch, Group, LookUp, call};
 use super::options::Options;
-use super::stalled_retry::{StalledRetry, UsualLatency};
+use super::stalled_retry::{StalledRetry, is_whole, may_retry};
+use crate::latency::UsualLatency;
 use polynym_directory::error::Error;
 use polynym_directory::stores::LookUps;
 
@@ -57,7 +58,7 @@ impl<G: Group> Queue<G> {
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
         if let Some(in_flight) = self.begin_alone(group) {
-            return in_flight.call_alone(keys).await;
+            return in_flight.call_alone(group, keys).await;
         }
         let (look_up, outcome) = LookUp::new(keys);
         self.send(group, look_up);
@@ -121,8 +122,18 @@ impl<G: Group> Queue<G> {
     /// often fail them.
     fn usable_retry(&self) -> Option<&StalledRetry> {
         let min_timeout = self.options.stall_timeout;
-        let stall_timeout = self.usual_latency.stall_timeout(min_timeout);
+        let stall_timeout = self.usual_latency.late_after(min_timeout);
         self.retry.as_ref().filter(|_| stall_timeout <= 2 * min_timeout)
+    }
+
+    /// Retries look-ups without an answer in another task, which is none of the calls in flight.
+    fn retry_beside(self: &Arc<Self>, group: &G, batch: Batch<G>, start: Instant) {
+        let (queue, group) = (self.clone(), group.clone());
+        tokio::spawn(async move {
+            if let Some(retry) = &queue.retry {
+                retry.retry_batch(&group, batch, start).await;
+            }
+        });
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<G, GroupQueue<G>>> {
@@ -250,12 +261,18 @@ impl<G: Group> InFlight<G> {
     }
 
     /// Makes the call of a single look-up. It needs no timer: nobody waits for it.
-    async fn call_alone(self, keys: &[G::Key]) -> Answered<G::Found> {
-        let outcome = call(&self.group, &*self.queue.inner, keys).await;
+    async fn call_alone(self, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
+        let (queue, start) = (self.queue.clone(), Instant::now());
+        let outcome = call(group, &*queue.inner, keys).await;
         if let Some(next) = self.reopen() {
             tokio::spawn(next.run());
         }
-        outcome
+        if !may_retry(&outcome, start) || queue.usable_retry().is_none() {
+            return outcome;
+        }
+        let (look_up, retried) = LookUp::new(keys);
+        queue.retry_beside(group, Batch::new(vec![look_up]), start);
+        retried.await.unwrap_or(outcome)
     }
 
     async fn run(mut self) {
@@ -277,18 +294,19 @@ impl<G: Group> InFlight<G> {
     async fn call_for_batch(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (mut remaining, mut halvings) = (Vec::new(), 0);
         loop {
+            let start = Instant::now();
             let outcome = self.call_or_retry(batch).await;
-            if self.is_stalled
-                && matches!(outcome, Err(Error::Unavailable(_)))
-                && self.queue.retry.is_some()
-            {
-                let (queue, group) = (self.queue.clone(), self.group.clone());
-                let stalled = std::mem::replace(batch, Batch::new(Vec::new()));
-                tokio::spawn(async move {
-                    if let Some(retry) = &queue.retry {
-                        retry.retry_batch(&group, stalled).await;
+            if self.is_stalled && self.queue.usable_retry().is_some() {
+                let unanswered = match &outcome {
+                    Ok(answers) => batch.split_unanswered(&answers.found),
+                    Err(_) if may_retry(&outcome, start) => {
+                        Some(std::mem::replace(batch, Batch::new(Vec::new())))
                     }
-                });
+                    Err(_) => None,
+                };
+                if let Some(unanswered) = unanswered {
+                    self.queue.retry_beside(&self.group, unanswered, start);
+                }
             }
             let retries = batch.split_retries(&outcome, halvings < MAX_HALVINGS);
             halvings += usize::from(outcome.is_err() && !retries.is_empty());
@@ -301,10 +319,8 @@ impl<G: Group> InFlight<G> {
     /// Makes a call. If it stalls, marks it and also retries each of its look-ups by itself.
     async fn call_or_retry(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (queue, group, keys, start) = (&self.queue, &self.group, batch.keys(), Instant::now());
-        let retry = queue.usable_retry();
-        let store = retry.map_or(&*queue.inner, |retry| &*retry.store);
-        let mut shared_call = pin!(call(group, store, &keys));
-        let stall_timeout = queue.usual_latency.stall_timeout(queue.options.stall_timeout);
+        let mut shared_call = pin!(call(group, &*queue.inner, &keys));
+        let stall_timeout = queue.usual_latency.late_after(queue.options.stall_timeout);
         let mut timer = pin!(sleep(stall_timeout));
         let mut retries = FuturesUnordered::new();
         self.is_stalled = false;
@@ -312,13 +328,16 @@ impl<G: Group> InFlight<G> {
         loop {
             tokio::select! {
                 outcome = &mut shared_call => {
-                    queue.usual_latency.learn(start.elapsed(), &outcome);
+                    if is_whole(&outcome) {
+                        queue.usual_latency.learn(start.elapsed());
+                    }
                     return outcome;
                 }
                 () = &mut timer => {
                     self.state = queue.mark_stalled(group, self.state);
                     timer.as_mut().reset(Instant::now() + stall_timeout);
-                    if let Some(retry) = retry && !self.is_stalled && batch.is_shared() {
+                    let retry = queue.usable_retry().filter(|_| !self.is_stalled);
+                    if let Some(retry) = retry && batch.is_shared() {
                         retries.extend(batch.waiting().into_iter().map(|(n, keys)| async move {
                             (n, retry.retry_until_answered(group, &keys).await)
                         }));

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
+use tokio::time::Instant;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -29,11 +30,12 @@ impl Collections {
         consistency: Consistency,
         view: View,
     ) -> Result<Resolved, Fault> {
+        let began = Instant::now();
         if consistency != Consistency::Linearizable {
-            return self.resolve_together(keys, consistency, view).await;
+            return self.resolve_together(keys, consistency, view, began).await;
         }
         let is_full = AtomicBool::new(false);
-        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view);
+        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view, began);
         let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
         let mut each = std::pin::pin!(rest.map(one).buffered(MAX_LINEARIZABLE));
         let (mut all, mut bytes) =
@@ -63,9 +65,11 @@ impl Collections {
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        began: Instant,
     ) -> Result<Resolved, Fault> {
-        let mut mode = self.read_mode(consistency);
-        let (mut lookups, mut reads) = self.look_up_with_hints(keys, consistency, view).await?;
+        let mut mode = self.read_mode(consistency, began);
+        let (mut lookups, mut reads) =
+            self.look_up_with_hints(keys, consistency, view, began).await?;
         for in_snapshot in [false, true] {
             let torn: Vec<usize> =
                 (0..lookups.len()).filter(|n| matches!(lookups[*n], KeyLookup::Torn)).collect();
@@ -111,7 +115,7 @@ impl Collections {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
-        let mut mode = self.read_mode(Consistency::Latest);
+        let mut mode = self.read_mode(Consistency::Latest, Instant::now());
         let (users, _) = self.users(ids.iter().copied().map(Some), &mut mode, view).await?;
         Ok(of_tenant(tenant, users))
     }

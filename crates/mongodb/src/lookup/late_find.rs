@@ -1,0 +1,203 @@
+//! Finds that go on without a shard that hangs. A find that is late is sent again in parts beside
+//! it, and parts that are late in smaller ones, down to single ids: what any of them answers is
+//! used. The ids of a shard that hangs have no answer in the end. If nothing answers, all of the
+//! store may be slow: the find waits then.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{BoxFuture, FutureExt, pending};
+use futures_util::stream::FuturesUnordered;
+use mongodb::Collection;
+use mongodb::bson::{Bson, RawDocumentBuf};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::client::error::Fault;
+use crate::database::lateness::Lateness;
+use crate::lookup::plain_find::{PlainFind, Query};
+use crate::lookup::reply::Reply;
+
+/// The number of parts into which ids are split.
+const PARTS: usize = 8;
+/// The least time of the find of a single id, before it is given up.
+const LEAST_TIME: Duration = Duration::from_millis(250);
+/// The least time after which a find is given up of which no part is answered, while other finds
+/// are.
+const LEAST_WAIT: Duration = Duration::from_millis(500);
+/// The interval at which such a find looks for answers to others.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Sends a query of a look-up that began at `began`, and in parts beside it if it is late.
+pub async fn find_in_parts_if_late(
+    lateness: &Arc<Lateness>,
+    plain: &PlainFind,
+    query: &Query<'_>,
+    began: Instant,
+) -> Result<Reply, Fault> {
+    let (ids, start) = ((query.ids)(), Instant::now());
+    let late_after = lateness.late_after(ids.len(), start);
+    let mut whole = pin!(plain.clone().send(query.from, ids, query.fields));
+    let fault = match timeout(late_after, &mut whole).await {
+        Ok(Ok(reply)) => {
+            lateness.answered(start, true);
+            return Ok(reply);
+        }
+        Ok(Err(fault)) if !fault.is_retryable() => return Err(fault),
+        Ok(Err(fault)) => Some(fault),
+        Err(_) => None,
+    };
+    let late = Late {
+        lateness,
+        plain: PlainFind { time: (late_after * 5 / 4).max(LEAST_TIME), ..plain.clone() },
+        from: query.from,
+        fields: query.fields,
+        began,
+        end: start + plain.time / 2,
+    };
+    let ids = (query.ids)();
+    Box::pin(late.find(whole, fault, sorted(ids), start)).await
+}
+
+/// A find that is late.
+struct Late<'f> {
+    lateness: &'f Arc<Lateness>,
+    /// How the parts are read.
+    plain: PlainFind,
+    from: &'f Collection<RawDocumentBuf>,
+    fields: &'static [&'static str],
+    began: Instant,
+    /// The time after which no more parts are sent.
+    end: Instant,
+}
+
+impl Late<'_> {
+    /// Waits for the whole find, which may have failed with a fault, and for its parts.
+    async fn find(
+        &self,
+        mut whole: Pin<&mut impl Future<Output = Result<Reply, Fault>>>,
+        mut fault: Option<Fault>,
+        ids: Vec<Bson>,
+        start: Instant,
+    ) -> Result<Reply, Fault> {
+        let count = ids.len();
+        let (mut parts, mut unanswered) = if count > 1 {
+            (self.parts(ids), None)
+        } else {
+            (pending().boxed(), Some(Reply::without(ids)))
+        };
+        let mut check = pin!(sleep_until(start + LEAST_WAIT));
+        loop {
+            let has_waited = start.elapsed() >= LEAST_WAIT || fault.is_some();
+            if has_waited
+                && self.lateness.answers_in_part(self.began)
+                && let Some(found) = unanswered.take()
+            {
+                return Ok(self.given_up(found));
+            }
+            if unanswered.is_some()
+                && let Some(fault) = fault.take()
+            {
+                return Err(fault);
+            }
+            tokio::select! {
+                outcome = &mut whole, if fault.is_none() => match outcome {
+                    Ok(reply) => {
+                        self.lateness.answered(start, false);
+                        return Ok(reply);
+                    }
+                    Err(failed) => fault = Some(failed),
+                },
+                found = &mut parts, if unanswered.is_none() => {
+                    if found.unanswered.len() < count {
+                        return Ok(self.given_up(found));
+                    }
+                    unanswered = Some(found);
+                }
+                () = &mut check, if unanswered.is_some() => {
+                    check.as_mut().reset(Instant::now() + CHECK_INTERVAL);
+                }
+            }
+        }
+    }
+
+    /// Records that the ids of a reply without an answer are given up.
+    fn given_up(&self, found: Reply) -> Reply {
+        if !found.unanswered.is_empty() {
+            self.lateness.gave_up();
+        }
+        found
+    }
+
+    /// The reply to sorted ids, which are split.
+    fn parts(&self, ids: Vec<Bson>) -> BoxFuture<'_, Reply> {
+        let size = ids.len().div_ceil(PARTS).max(1);
+        Box::pin(async move {
+            let parts = ids.chunks(size).map(|ids| self.part(ids.to_vec()));
+            let mut pending: FuturesUnordered<_> = parts.collect();
+            let mut all = Reply::default();
+            while let Some(reply) = pending.next().await {
+                all.add(reply);
+            }
+            all
+        })
+    }
+
+    /// The reply to a part of the ids, which is split again if it is late.
+    async fn part(&self, ids: Vec<Bson>) -> Reply {
+        let start = Instant::now();
+        let Some(mut find) = self.send(&ids).await else { return Reply::without(ids) };
+        let is_single = ids.len() == 1;
+        let late_after = self.lateness.late_after(ids.len(), start) / 2;
+        let time = if is_single { self.plain.time } else { late_after };
+        let mut is_over = match timeout(time, &mut find).await {
+            Ok(Ok(Some(reply))) => return reply,
+            ended => ended.is_ok(),
+        };
+        if is_single {
+            return Reply::without(ids);
+        }
+        let mut parts = self.parts(ids);
+        loop {
+            tokio::select! {
+                found = &mut parts => return found,
+                ended = &mut find, if !is_over => match ended {
+                    Ok(Some(reply)) => return reply,
+                    _ => is_over = true,
+                },
+            }
+        }
+    }
+
+    /// Sends a find in its turn, in a task: it runs to its end, which is near.
+    async fn send(&self, ids: &[Bson]) -> Option<JoinHandle<Option<Reply>>> {
+        let turn = self.lateness.turn(self.end).await?;
+        let (plain, from, ids) = (self.plain.clone(), self.from.clone(), ids.to_vec());
+        let (lateness, fields) = (self.lateness.clone(), self.fields);
+        Some(tokio::spawn(async move {
+            let (start, time) = (Instant::now(), plain.time);
+            let found = timeout(2 * time, plain.send(&from, ids, fields)).await;
+            drop(turn);
+            let reply = found.ok()?.ok()?;
+            lateness.answered(start, start.elapsed() < time);
+            Some(reply)
+        }))
+    }
+}
+
+/// The ids in the order of their bytes, in which neighbours are on one shard if it has a range of
+/// them.
+fn sorted(mut ids: Vec<Bson>) -> Vec<Bson> {
+    ids.sort_unstable_by(|one, other| bytes_of(one).cmp(bytes_of(other)));
+    ids
+}
+
+fn bytes_of(id: &Bson) -> &[u8] {
+    match id {
+        Bson::String(key) => key.as_bytes(),
+        Bson::Binary(id) => &id.bytes,
+        _ => &[],
+    }
+}
