@@ -106,10 +106,10 @@ impl<G: Group> Batch<G> {
         waiting
     }
 
-    /// Splits off the callers of whose keys none is answered, because the part of the store that has
-    /// them does not answer.
+    /// Splits off the callers without any answer, because the part of the store that has their keys
+    /// does not answer.
     pub fn split_unanswered(&mut self, found: &[ItemResult<G::Found>]) -> Option<Self> {
-        let is_away = |n: &usize| matches!(found.get(*n), Some(Err(ItemError::Unavailable(_))));
+        let is_away = |n: &usize| found.get(*n).is_some_and(is_unavailable);
         let (mut indexes, mut look_ups) = (self.indexes.as_slice(), Vec::new());
         for (count, answer) in &mut self.callers {
             let (own, others) = indexes.split_at(*count);
@@ -198,6 +198,11 @@ impl<G: Group> Batch<G> {
             let _ = answer.send(Err(failure.clone().into()));
         }
     }
+}
+
+/// Whether the part of the store that has an item does not answer.
+pub const fn is_unavailable<F>(item: &ItemResult<F>) -> bool {
+    matches!(item, Err(ItemError::Unavailable(_)))
 }
 
 /// The histogram of calls.

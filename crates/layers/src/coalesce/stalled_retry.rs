@@ -10,16 +10,16 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::batch::{Answered, Answers, Batch, Group, call};
-use polynym_directory::error::{Error, ItemError};
+use super::batch::{Answered, Answers, Batch, Group, call, is_unavailable};
+use polynym_directory::error::Error;
 use polynym_directory::stores::{ItemResult, LookUps};
 
 /// The most concurrent retries: each may hold a connection until it times out.
 const MAX_CONCURRENT_RETRIES: usize = 32;
 /// The pause between two retries of a look-up.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The time after which a look-up is given up: less than the time that callers usually have, so that
-/// they learn that it can be repeated.
+/// The time after which a look-up is given up: less than callers usually have, so that they learn
+/// that it can be repeated.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 const NO_ANSWER: &str = "a part of the store does not answer";
 
@@ -92,7 +92,18 @@ fn is_away<F>(found: &[ItemResult<F>]) -> bool {
     found.iter().all(is_unavailable)
 }
 
-/// Whether the part of the store that has an item does not answer.
-pub const fn is_unavailable<F>(item: &ItemResult<F>) -> bool {
-    matches!(item, Err(ItemError::Unavailable(_)))
+/// The look-ups of a call that began at `start` without any answer, unless it is too late to retry
+/// them. The other callers stay in the batch.
+pub fn take_unanswered<G: Group>(
+    batch: &mut Batch<G>,
+    outcome: &Answered<G::Found>,
+    start: Instant,
+) -> Option<Batch<G>> {
+    match outcome {
+        Ok(answers) => batch.split_unanswered(&answers.found),
+        Err(_) if may_retry(outcome, start) => {
+            Some(std::mem::replace(batch, Batch::new(Vec::new())))
+        }
+        Err(_) => None,
+    }
 }
