@@ -2,20 +2,20 @@
 //! on a cluster of which one server may hang.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
+    Consistency, EncodedUser, Error, ItemError, ItemResult, LookUps, Resolved, Tenant, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_layers::coalesce::{Coalesced, Options};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
-use super::gate::{are, keys};
+use super::gate::{self, answer, are, keys};
 use super::support::users;
 
 const CALLERS: usize = 100;
@@ -24,10 +24,16 @@ const SLOW: Duration = Duration::from_millis(600);
 /// The time limit of a try.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// A store whose finds take a time.
+/// The time of a late call.
+const LATE: Duration = Duration::from_millis(150);
+/// The user on the part of the store that may be away.
+const AWAY: usize = 3;
+
+/// A store whose finds take a time, and a part of which may be away.
 struct Slow {
     inner: Arc<dyn LookUps>,
     millis: AtomicU64,
+    is_away: AtomicBool,
 }
 
 /// The same store with a short time limit.
@@ -46,7 +52,13 @@ impl LookUps for Slow {
         max_staleness: Duration,
     ) -> Result<Resolved, Error> {
         tokio::time::sleep(Duration::from_millis(self.millis.load(Relaxed))).await;
-        self.inner.resolve(keys, consistency, view, max_staleness).await
+        let mut resolved = self.inner.resolve(keys, consistency, view, max_staleness).await?;
+        for (key, found) in keys.iter().zip(&mut resolved.found) {
+            if *key == gate::key(AWAY) && self.is_away.load(Relaxed) {
+                *found = Err(Error::Unavailable("away".into()).into());
+            }
+        }
+        Ok(resolved)
     }
 
     async fn get(
@@ -105,7 +117,8 @@ impl SlowScene {
         for n in 0..16 {
             backend.mutations.mutate(users::creation(n)).await.unwrap();
         }
-        let slow = Arc::new(Slow { inner: backend.lookups, millis: AtomicU64::new(0) });
+        let (millis, is_away) = (AtomicU64::new(0), AtomicBool::new(false));
+        let slow = Arc::new(Slow { inner: backend.lookups, millis, is_away });
         let short = Arc::new(Short { slow: slow.clone(), tries: AtomicUsize::new(0) });
         let store = Coalesced::new(slow.clone(), Options::default());
         let store = Arc::new(store.with_short_timeout(Some(short.clone())));
@@ -165,4 +178,34 @@ async fn the_first_callers_wait_for_a_slow_store_too() {
     let scene = SlowScene::new().await;
     scene.take(SLOW);
     scene.crowd().await;
+}
+
+/// The part may be back soon, and nothing else of the call is answered. A batch is answered without
+/// it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_without_any_answer_waits_for_its_part() {
+    for callers in [&[0, 1, 2, 3, 4][..], &[3]] {
+        let scene = SlowScene::new().await;
+        let look_up = |users: Vec<usize>| {
+            let store = scene.store.clone();
+            tokio::spawn(async move {
+                let keys = keys(&users);
+                store.resolve(&keys, Consistency::Latest, View::Full, Duration::ZERO).await
+            })
+        };
+        // After a look-up on its own, the next one makes its call itself.
+        are(&answer(look_up(vec![0])).await.unwrap(), &[0]);
+        scene.take(LATE);
+        scene.slow.is_away.store(true, Relaxed);
+        let mut waiting: Vec<_> = callers.iter().map(|n| (*n, look_up(vec![*n]))).collect();
+        let away = waiting.remove(callers.iter().position(|n| *n == AWAY).unwrap()).1;
+        for (n, caller) in waiting {
+            are(&answer(caller).await.unwrap(), &[n]);
+        }
+        let batch = answer(look_up(vec![1, AWAY, 5])).await.unwrap().found;
+        assert!(matches!(batch[..], [Ok(Some(_)), Err(ItemError::Unavailable(_)), Ok(Some(_))]));
+        assert!(!away.is_finished());
+        scene.slow.is_away.store(false, Relaxed);
+        are(&answer(away).await.unwrap(), &[AWAY]);
+    }
 }

@@ -16,6 +16,10 @@ const LEAST: Duration = Duration::from_millis(200);
 const LEAST_WHILE_AWAY: Duration = Duration::from_millis(50);
 /// The time for which a part that was given up counts as away.
 const AWAY: Duration = Duration::from_secs(2);
+/// The least time that a single id is waited for.
+const LEAST_TIME: Duration = Duration::from_millis(250);
+/// An id is given up after this many times what the slowest of the latest finds has taken.
+const PEAKS: u32 = 4;
 /// The time that each id adds.
 const EACH_ID: Duration = Duration::from_micros(200);
 /// The most concurrent finds of parts, of all look-ups: each holds a connection.
@@ -24,6 +28,8 @@ const MAX_PARTS: usize = 16;
 /// What the finds of a store have taken lately.
 pub struct Lateness {
     usual: UsualLatency,
+    /// What the slowest of the latest finds has taken, in microseconds. It fades with each find.
+    peak: AtomicU64,
     reachability: Arc<Reachability>,
     began: Instant,
     /// When the latest find began that was answered in time, in microseconds.
@@ -37,6 +43,7 @@ impl Lateness {
     pub fn new(reachability: Arc<Reachability>) -> Self {
         Self {
             usual: UsualLatency::default(),
+            peak: AtomicU64::new(0),
             reachability,
             began: Instant::now(),
             in_time: AtomicU64::new(0),
@@ -55,10 +62,19 @@ impl Lateness {
 
     /// Records that a find was answered, and whether it was in time.
     pub fn answered(&self, start: Instant, is_in_time: bool) {
-        self.usual.learn(start.elapsed());
+        let took = start.elapsed();
+        self.usual.learn(took);
+        let peak = self.peak.load(Relaxed);
+        self.peak.store((took.as_micros() as u64).max(peak - peak / 16), Relaxed);
         if is_in_time {
             self.in_time.store(self.micros(start), Relaxed);
         }
+    }
+
+    /// The time after which an id is given up, while others of its find are answered: much more than
+    /// any answer takes now, so that a store that is slow as a whole answers all of them.
+    pub fn time_of_id(&self, most: Duration) -> Duration {
+        (PEAKS * Duration::from_micros(self.peak.load(Relaxed))).max(LEAST_TIME).min(most)
     }
 
     /// Records that ids were given up.
@@ -95,6 +111,19 @@ mod tests {
         let now = Instant::now();
         assert_eq!(lateness.late_after(5, now), LEAST_WHILE_AWAY + 5 * EACH_ID);
         assert_eq!(lateness.late_after(0, now + AWAY), LEAST);
+    }
+
+    #[test]
+    fn an_id_of_a_slow_store_has_more_time() {
+        let (lateness, most) = (Lateness::new(Arc::default()), Duration::from_secs(2));
+        assert_eq!(lateness.time_of_id(most), LEAST_TIME);
+        let ago = |millis| Instant::now() - Duration::from_millis(millis);
+        lateness.answered(ago(300), true);
+        assert!(lateness.time_of_id(most) >= Duration::from_millis(1_200));
+        (0..100).for_each(|_| lateness.answered(ago(1), true));
+        assert_eq!(lateness.time_of_id(most), LEAST_TIME);
+        lateness.answered(ago(1_000), true);
+        assert_eq!(lateness.time_of_id(most), most);
     }
 
     #[test]

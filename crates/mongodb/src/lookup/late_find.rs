@@ -12,6 +12,7 @@ use futures_util::future::{BoxFuture, FutureExt, pending};
 use futures_util::stream::FuturesUnordered;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf};
+use mongodb::options::ReadConcern;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -22,13 +23,13 @@ use crate::lookup::reply::Reply;
 
 /// The number of parts into which ids are split.
 const PARTS: usize = 8;
-/// The least time of the find of a single id, before it is given up.
-const LEAST_TIME: Duration = Duration::from_millis(250);
 /// The least time after which a find is given up of which no part is answered, while other finds
 /// are.
 const LEAST_WAIT: Duration = Duration::from_millis(500);
 /// The interval at which such a find looks for answers to others.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// The time for which the find of a part goes on when nobody waits for it: the router ends it then.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Sends a query of a look-up that began at `began`, and in parts beside it if it is late.
 pub async fn find_in_parts_if_late(
@@ -51,7 +52,7 @@ pub async fn find_in_parts_if_late(
     };
     let late = Late {
         lateness,
-        plain: PlainFind { time: (late_after * 5 / 4).max(LEAST_TIME), ..plain.clone() },
+        plain,
         from: query.from,
         fields: query.fields,
         began,
@@ -64,8 +65,7 @@ pub async fn find_in_parts_if_late(
 /// A find that is late.
 struct Late<'f> {
     lateness: &'f Arc<Lateness>,
-    /// How the parts are read.
-    plain: PlainFind,
+    plain: &'f PlainFind,
     from: &'f Collection<RawDocumentBuf>,
     fields: &'static [&'static str],
     began: Instant,
@@ -90,7 +90,7 @@ impl Late<'_> {
         };
         let mut check = pin!(sleep_until(start + LEAST_WAIT));
         loop {
-            let has_waited = start.elapsed() >= LEAST_WAIT || fault.is_some();
+            let has_waited = start.elapsed() >= self.wait() || fault.is_some();
             if has_waited
                 && self.lateness.answers_in_part(self.began)
                 && let Some(found) = unanswered.take()
@@ -123,6 +123,14 @@ impl Late<'_> {
         }
     }
 
+    /// The time after which a find is given up of which no part is answered, while other finds are.
+    /// The items of a linearizable batch are such finds.
+    fn wait(&self) -> Duration {
+        let is_item = self.plain.concern == ReadConcern::linearizable();
+        let most = self.most();
+        if is_item { self.lateness.time_of_id(most) } else { most }.max(LEAST_WAIT)
+    }
+
     /// Records that the ids of a reply without an answer are given up.
     fn given_up(&self, found: Reply) -> Reply {
         if !found.unanswered.is_empty() {
@@ -147,18 +155,18 @@ impl Late<'_> {
 
     /// The reply to a part of the ids, which is split again if it is late.
     async fn part(&self, ids: Vec<Bson>) -> Reply {
+        if ids.len() == 1 {
+            return self.single(ids).await;
+        }
         let start = Instant::now();
-        let Some(mut find) = self.send(&ids).await else { return Reply::without(ids) };
-        let is_single = ids.len() == 1;
+        let Some(mut find) = self.send(&ids, self.lateness.time_of_id(self.most())).await else {
+            return Reply::without(ids);
+        };
         let late_after = self.lateness.late_after(ids.len(), start) / 2;
-        let time = if is_single { self.plain.time } else { late_after };
-        let mut is_over = match timeout(time, &mut find).await {
+        let mut is_over = match timeout(late_after, &mut find).await {
             Ok(Ok(Some(reply))) => return reply,
             ended => ended.is_ok(),
         };
-        if is_single {
-            return Reply::without(ids);
-        }
         let mut parts = self.parts(ids);
         loop {
             tokio::select! {
@@ -171,14 +179,34 @@ impl Late<'_> {
         }
     }
 
+    /// The reply to a single id. It is tried again if meanwhile other answers have taken so long that
+    /// it may only be slow.
+    async fn single(&self, ids: Vec<Bson>) -> Reply {
+        loop {
+            let time = self.lateness.time_of_id(self.most());
+            let Some(find) = self.send(&ids, time).await else { return Reply::without(ids) };
+            match timeout(time, find).await {
+                Ok(Ok(Some(reply))) => return reply,
+                Err(_) if self.lateness.time_of_id(self.most()) > time => {}
+                _ => return Reply::without(ids),
+            }
+        }
+    }
+
+    /// The most time that a single id is waited for.
+    fn most(&self) -> Duration {
+        self.plain.time / 4
+    }
+
     /// Sends a find in its turn, in a task: it runs to its end, which is near.
-    async fn send(&self, ids: &[Bson]) -> Option<JoinHandle<Option<Reply>>> {
+    async fn send(&self, ids: &[Bson], time: Duration) -> Option<JoinHandle<Option<Reply>>> {
         let turn = self.lateness.turn(self.end).await?;
-        let (plain, from, ids) = (self.plain.clone(), self.from.clone(), ids.to_vec());
-        let (lateness, fields) = (self.lateness.clone(), self.fields);
+        let plain = PlainFind { time: time + GRACE, ..self.plain.clone() };
+        let (from, ids, fields) = (self.from.clone(), ids.to_vec(), self.fields);
+        let lateness = self.lateness.clone();
         Some(tokio::spawn(async move {
-            let (start, time) = (Instant::now(), plain.time);
-            let found = timeout(2 * time, plain.send(&from, ids, fields)).await;
+            let (start, most) = (Instant::now(), 2 * plain.time);
+            let found = timeout(most, plain.send(&from, ids, fields)).await;
             drop(turn);
             let reply = found.ok()?.ok()?;
             lateness.answered(start, start.elapsed() < time);
