@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use mongodb::options::ReadConcern;
-use tokio::time::Instant;
 
 use crate::client::error::Fault;
 use crate::database::freshness::Key;
 use crate::database::lateness::Lateness;
 use crate::database::ordered::OrderedFinds;
 use crate::database::transaction::Transaction;
-use crate::lookup::late_find::find_in_parts_if_late;
+use crate::lookup::late_find::{Call, find_in_parts_if_late};
 use crate::lookup::plain_find::{NO_BATCH, PlainFind, Query, find};
 use crate::lookup::reply::Reply;
 
@@ -20,8 +19,8 @@ use crate::lookup::reply::Reply;
 /// of a transaction.
 pub enum ReadMode<'t, 'c> {
     Plain(PlainFind),
-    /// A plain find of a look-up that began at this time, which goes on without shards that hang.
-    InParts(PlainFind, Instant, Arc<Lateness>),
+    /// A plain find of a call, which goes on without shards that hang.
+    InParts(PlainFind, Call, Arc<Lateness>),
     Ordered {
         finds: &'t mut OrderedFinds,
         time: Duration,
@@ -42,8 +41,8 @@ impl ReadMode<'_, '_> {
         let Query { from, ids, fields } = query;
         let received = match self {
             Self::Plain(plain) => return plain.clone().send(from, ids(), fields).await,
-            Self::InParts(plain, began, lateness) => {
-                return find_in_parts_if_late(lateness, plain, &query, *began).await;
+            Self::InParts(plain, call, lateness) => {
+                return find_in_parts_if_late(lateness, plain, &query, *call).await;
             }
             Self::Ordered { finds, time } => {
                 let find = find(from, ids(), fields);

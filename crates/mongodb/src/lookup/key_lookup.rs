@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
-use tokio::time::Instant;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::freshness::Key;
 use crate::lookup::find::ReadMode;
+use crate::lookup::late_find::Call;
 use crate::lookup::plain_find::{PlainFind, Query};
 use crate::lookup::reply::documents;
 use crate::schema::attributes::ATTRIBUTES;
@@ -57,12 +57,8 @@ enum WantedUser {
 }
 
 impl Collections {
-    /// The read mode for a consistency, of a look-up that began at `began`.
-    pub fn read_mode(
-        &self,
-        consistency: Consistency,
-        began: Instant,
-    ) -> ReadMode<'static, 'static> {
+    /// The read mode of a call for a consistency.
+    pub fn read_mode(&self, consistency: Consistency, call: Call) -> ReadMode<'static, 'static> {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
@@ -74,7 +70,7 @@ impl Collections {
         let criteria = SelectionCriteria::ReadPreference(preference);
         let plain = PlainFind { concern, criteria, time: self.timeout };
         match &self.lateness {
-            Some(lateness) => ReadMode::InParts(plain, began, lateness.clone()),
+            Some(lateness) => ReadMode::InParts(plain, call, lateness.clone()),
             None => ReadMode::Plain(plain),
         }
     }

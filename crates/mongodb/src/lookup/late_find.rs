@@ -12,7 +12,6 @@ use futures_util::future::{BoxFuture, FutureExt, pending};
 use futures_util::stream::FuturesUnordered;
 use mongodb::Collection;
 use mongodb::bson::{Bson, RawDocumentBuf};
-use mongodb::options::ReadConcern;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -31,12 +30,26 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// The time for which the find of a part goes on when nobody waits for it: the router ends it then.
 const GRACE: Duration = Duration::from_millis(100);
 
-/// Sends a query of a look-up that began at `began`, and in parts beside it if it is late.
+/// A call that looks up keys by several finds.
+#[derive(Clone, Copy)]
+pub struct Call {
+    began: Instant,
+    keys: usize,
+}
+
+impl Call {
+    /// A call for this many keys that begins now.
+    pub fn of(keys: usize) -> Self {
+        Self { began: Instant::now(), keys }
+    }
+}
+
+/// Sends a query of a call, and in parts beside it if it is late.
 pub async fn find_in_parts_if_late(
     lateness: &Arc<Lateness>,
     plain: &PlainFind,
     query: &Query<'_>,
-    began: Instant,
+    call: Call,
 ) -> Result<Reply, Fault> {
     let (ids, start) = ((query.ids)(), Instant::now());
     let late_after = lateness.late_after(ids.len(), start);
@@ -55,7 +68,7 @@ pub async fn find_in_parts_if_late(
         plain,
         from: query.from,
         fields: query.fields,
-        began,
+        call,
         end: start + plain.time / 2,
     };
     let ids = (query.ids)();
@@ -68,7 +81,7 @@ struct Late<'f> {
     plain: &'f PlainFind,
     from: &'f Collection<RawDocumentBuf>,
     fields: &'static [&'static str],
-    began: Instant,
+    call: Call,
     /// The time after which no more parts are sent.
     end: Instant,
 }
@@ -92,7 +105,7 @@ impl Late<'_> {
         loop {
             let has_waited = start.elapsed() >= self.wait() || fault.is_some();
             if has_waited
-                && self.lateness.answers_in_part(self.began)
+                && self.lateness.answers_in_part(self.call.began)
                 && let Some(found) = unanswered.take()
             {
                 return Ok(self.given_up(found));
@@ -124,11 +137,11 @@ impl Late<'_> {
     }
 
     /// The time after which a find is given up of which no part is answered, while other finds are.
-    /// The items of a linearizable batch are such finds.
+    /// It delays other keys of its call.
     fn wait(&self) -> Duration {
-        let is_item = self.plain.concern == ReadConcern::linearizable();
         let most = self.most();
-        if is_item { self.lateness.time_of_id(most) } else { most }.max(LEAST_WAIT)
+        let time = if self.call.keys > 1 { self.lateness.time_of_id(most) } else { most };
+        time.max(LEAST_WAIT)
     }
 
     /// Records that the ids of a reply without an answer are given up.
