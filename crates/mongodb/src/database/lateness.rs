@@ -71,8 +71,8 @@ impl Lateness {
         }
     }
 
-    /// The time after which an id is given up, while others of its find are answered: much more than
-    /// any answer takes now, so that a store that is slow as a whole answers all of them.
+    /// The time after which an id is given up, while others of its find are answered: much more
+    /// than any answer takes now, so that a store that is slow as a whole answers all of them.
     pub fn time_of_id(&self, most: Duration) -> Duration {
         (PEAKS * Duration::from_micros(self.peak.load(Relaxed))).max(LEAST_TIME).min(most)
     }

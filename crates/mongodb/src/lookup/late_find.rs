@@ -192,8 +192,8 @@ impl Late<'_> {
         }
     }
 
-    /// The reply to a single id. It is tried again if meanwhile other answers have taken so long that
-    /// it may only be slow.
+    /// The reply to a single id. It is tried again if meanwhile other answers have taken so long
+    /// that it may only be slow.
     async fn single(&self, ids: Vec<Bson>) -> Reply {
         loop {
             let time = self.lateness.time_of_id(self.most());
