@@ -84,7 +84,7 @@ async fn servers_agree(uri: &str, database: &Database) {
         let path = filter.access_paths().remove(0);
         let records =
             store.search.search(&Tenant::DEFAULT, &path, None, 10, View::Full).await.unwrap();
-        let found: BTreeSet<_> = records.into_iter().map(|found| found.user.id).collect();
+        let found: BTreeSet<_> = records.into_readable().map(|found| found.user.id).collect();
         assert_eq!(found, (0..SERVERS).map(|server| users::id(server * USERS + 5)).collect());
     }
 }

@@ -67,10 +67,13 @@ async fn found(store: &Backend, path: &AccessPath, size: usize) -> Vec<Position>
     loop {
         let answer = store.search.search(&Tenant::DEFAULT, path, after.as_ref(), size, View::Full);
         let page = answer.await.unwrap();
-        let Some(last) = page.last() else { return found };
-        after = path.position(&last.user);
-        let resting = page.iter().filter(|found| is_unchanged(&found.user));
+        assert_eq!(page.unreadable().next(), None);
+        let resting = page.readable().filter(|found| is_unchanged(&found.user));
         found.extend(resting.filter_map(|found| path.position(&found.user)));
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
     }
 }
 

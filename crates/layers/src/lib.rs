@@ -2,6 +2,7 @@
 //! operation.
 
 pub mod coalesce;
+pub mod latency;
 pub mod lookup_cache;
 pub mod measured;
 pub mod per_runtime;

@@ -170,10 +170,12 @@ impl Mongo {
         self.heartbeat.latest()
     }
 
-    /// On a cluster, the store with a time limit of half a second.
+    /// On a cluster, the store with a time limit of half a second, whose look-ups have an answer to
+    /// all keys or none.
     pub fn with_short_timeout(&self) -> Option<Arc<dyn LookUps>> {
         let collections = Collections {
             timeout: SHORT_TIMEOUT.min(self.collections.timeout),
+            lateness: None,
             ..(*self.collections).clone()
         };
         self.collections.is_routed.then(|| {

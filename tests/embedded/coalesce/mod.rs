@@ -9,6 +9,7 @@ mod lone_look_ups;
 mod queues;
 mod separate_calls;
 mod sharing;
+mod slow_store;
 
 use std::path::Path;
 use std::sync::Arc;

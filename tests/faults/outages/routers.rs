@@ -192,7 +192,7 @@ async fn an_export_sees_acknowledged_writes_of_another_router() {
         let snapshot = reader.search.snapshot().await.unwrap().unwrap();
         let found = snapshot.scan(&Tenant::DEFAULT, None, 100).await.unwrap().unwrap();
         assert!(
-            found.iter().any(|one| one.user.id().unwrap() == user),
+            found.readable().any(|one| one.user.id().unwrap() == user),
             "the export lacks user {n}"
         );
 

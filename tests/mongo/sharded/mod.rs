@@ -2,6 +2,7 @@
 //! shard, and the shards that each method of the API reaches.
 
 mod costs;
+mod hung_shard;
 mod ranges;
 mod shards;
 

@@ -106,6 +106,24 @@ impl<G: Group> Batch<G> {
         waiting
     }
 
+    /// Splits off the callers without any answer, because the part of the store that has their keys
+    /// does not answer.
+    pub fn split_unanswered(&mut self, found: &[ItemResult<G::Found>]) -> Option<Self> {
+        let is_away = |n: &usize| found.get(*n).is_some_and(is_unavailable);
+        let (mut indexes, mut look_ups) = (self.indexes.as_slice(), Vec::new());
+        for (count, answer) in &mut self.callers {
+            let (own, others) = indexes.split_at(*count);
+            indexes = others;
+            if own.iter().all(is_away)
+                && let Some(answer) = answer.take()
+            {
+                let keys = own.iter().map(|index| self.keys[*index].clone()).collect();
+                look_ups.push(LookUp { keys, answer });
+            }
+        }
+        (!look_ups.is_empty()).then(|| Self::new(look_ups))
+    }
+
     /// Gives one caller its answer before the others.
     pub fn answer_one(&mut self, caller: usize, answers: Answers<G::Found>) {
         if let Some(answer) = self.callers[caller].1.take() {
@@ -180,6 +198,11 @@ impl<G: Group> Batch<G> {
             let _ = answer.send(Err(failure.clone().into()));
         }
     }
+}
+
+/// Whether the part of the store that has an item does not answer.
+pub const fn is_unavailable<F>(item: &ItemResult<F>) -> bool {
+    matches!(item, Err(ItemError::Unavailable(_)))
 }
 
 /// The histogram of calls.

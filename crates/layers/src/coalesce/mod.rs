@@ -1,9 +1,11 @@
 //! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
 //! Look-ups that arrive during calls are sent in one call once they are as many as those in flight,
-//! or once a call returns. Timers matter only for stalled calls. `queue` holds waiting look-ups,
-//! `batch` distributes answers, and `stalled_retry` retries the look-ups of a stalled call.
+//! or once a call returns. Timers matter only for stalled calls. `queue` sends calls of what waits
+//! in `group_queue`, `batch` distributes answers, and `stalled_retry` retries the look-ups of a
+//! stalled call.
 
 mod batch;
+mod group_queue;
 mod options;
 mod queue;
 mod stalled_retry;

@@ -1,6 +1,6 @@
 //! The look-ups that wait for a call of the store below, and the calls in flight.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,16 +10,16 @@ use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep};
 
 use super::batch::{Answered, Batch, Group, LookUp, call};
+use super::group_queue::{CallState, GroupQueue, remove_idle};
 use super::options::Options;
-use super::stalled_retry::{StalledRetry, UsualLatency};
+use super::stalled_retry::{StalledRetry, is_whole, may_retry, take_unanswered};
+use crate::latency::UsualLatency;
 use polynym_directory::error::Error;
 use polynym_directory::stores::LookUps;
 
 /// The most stalled calls of one group that others need not wait for. Each of them uses resources
 /// of the store below.
 const MAX_STALLED_CALLS: usize = 8;
-/// This many waiting look-ups open another call, even if more are in flight.
-const FLUSH_THRESHOLD: usize = 16;
 /// The most times that the look-ups of a failed call are halved to find the one that fails. If all
 /// fail, halving does not help.
 const MAX_HALVINGS: usize = 16;
@@ -57,7 +57,7 @@ impl<G: Group> Queue<G> {
     /// Looks `keys` up in a call that may be shared with others of the group.
     pub async fn look_up(self: &Arc<Self>, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
         if let Some(in_flight) = self.begin_alone(group) {
-            return in_flight.call_alone(keys).await;
+            return in_flight.call_alone(group, keys).await;
         }
         let (look_up, outcome) = LookUp::new(keys);
         self.send(group, look_up);
@@ -121,104 +121,22 @@ impl<G: Group> Queue<G> {
     /// often fail them.
     fn usable_retry(&self) -> Option<&StalledRetry> {
         let min_timeout = self.options.stall_timeout;
-        let stall_timeout = self.usual_latency.stall_timeout(min_timeout);
+        let stall_timeout = self.usual_latency.late_after(min_timeout);
         self.retry.as_ref().filter(|_| stall_timeout <= 2 * min_timeout)
+    }
+
+    /// Retries look-ups without an answer in another task, which is none of the calls in flight.
+    fn retry_beside(self: &Arc<Self>, group: &G, batch: Batch<G>, start: Instant) {
+        let (queue, group) = (self.clone(), group.clone());
+        tokio::spawn(async move {
+            if let Some(retry) = &queue.retry {
+                retry.retry_batch(&group, batch, start).await;
+            }
+        });
     }
 
     fn queues(&self) -> MutexGuard<'_, HashMap<G, GroupQueue<G>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The look-ups of one group.
-struct GroupQueue<G: Group> {
-    /// Whether a call is open: it takes all look-ups that arrive before it is sent.
-    is_open: bool,
-    /// The calls in flight.
-    calls: usize,
-    /// The look-ups of these calls.
-    sent: usize,
-    /// The stalled calls, which are not among `calls`.
-    stalled: usize,
-    waiting: VecDeque<LookUp<G>>,
-    /// The number of waiting look-ups at which those of callers who left are removed.
-    tidy_at: usize,
-}
-
-impl<G: Group> Default for GroupQueue<G> {
-    fn default() -> Self {
-        Self { is_open: false, calls: 0, sent: 0, stalled: 0, waiting: VecDeque::new(), tidy_at: 0 }
-    }
-}
-
-impl<G: Group> GroupQueue<G> {
-    /// Adds a look-up. Removes those of callers who left, which would pile up while the store below
-    /// hangs.
-    fn push(&mut self, look_up: LookUp<G>) {
-        if self.waiting.len() >= self.tidy_at {
-            self.waiting.retain(|waiting| !waiting.is_void());
-            self.tidy_at = 2 * self.waiting.len() + 64;
-        }
-        self.waiting.push_back(look_up);
-    }
-
-    /// Counts one more call as open if it is worth its cost: as many look-ups wait as are in
-    /// flight, or [`FLUSH_THRESHOLD`]. Returns whether the caller must send it.
-    fn try_open(&mut self, max_calls: usize) -> bool {
-        let waiting = self.waiting.len();
-        let must_open = waiting > 0
-            && waiting >= self.sent.min(FLUSH_THRESHOLD)
-            && !self.is_open
-            && self.calls < max_calls.max(1);
-        self.is_open |= must_open;
-        must_open
-    }
-
-    /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together
-    /// unless the first one alone has more.
-    fn take(&mut self, max_keys: usize) -> Vec<LookUp<G>> {
-        let mut taken = Vec::with_capacity(self.waiting.len().min(max_keys));
-        let mut keys = 0;
-        while let Some(next) = self.waiting.pop_front() {
-            if next.is_void() {
-                continue;
-            }
-            keys += next.size();
-            if keys > max_keys && !taken.is_empty() {
-                self.waiting.push_front(next);
-                break;
-            }
-            taken.push(next);
-        }
-
-        taken
-    }
-
-    /// Ends a call in this state.
-    const fn end_call(&mut self, state: CallState) {
-        match state {
-            CallState::Open => self.is_open = false,
-            CallState::Sent(look_ups) => {
-                self.calls -= 1;
-                self.sent -= look_ups;
-            }
-            CallState::Stalled => self.stalled -= 1,
-            CallState::Ended => {}
-        }
-    }
-
-    /// Adds a call with this number of look-ups. Returns its state.
-    const fn begin_call(&mut self, look_ups: usize) -> CallState {
-        if look_ups == 0 {
-            return CallState::Ended;
-        }
-        self.calls += 1;
-        self.sent += look_ups;
-        CallState::Sent(look_ups)
-    }
-
-    const fn is_idle(&self) -> bool {
-        !self.is_open && self.calls == 0 && self.stalled == 0
     }
 }
 
@@ -231,17 +149,6 @@ struct InFlight<G: Group> {
     is_stalled: bool,
 }
 
-#[derive(Clone, Copy)]
-enum CallState {
-    /// About to be sent.
-    Open,
-    /// In flight, with this number of look-ups.
-    Sent(usize),
-    /// In flight, and marked as stalled.
-    Stalled,
-    Ended,
-}
-
 impl<G: Group> InFlight<G> {
     /// Sends the waiting look-ups, in another task. The call must be counted as open. The queues
     /// must not be locked: a runtime that shuts down drops the task immediately.
@@ -250,12 +157,18 @@ impl<G: Group> InFlight<G> {
     }
 
     /// Makes the call of a single look-up. It needs no timer: nobody waits for it.
-    async fn call_alone(self, keys: &[G::Key]) -> Answered<G::Found> {
-        let outcome = call(&self.group, &*self.queue.inner, keys).await;
+    async fn call_alone(self, group: &G, keys: &[G::Key]) -> Answered<G::Found> {
+        let (queue, start) = (self.queue.clone(), Instant::now());
+        let outcome = call(group, &*queue.inner, keys).await;
         if let Some(next) = self.reopen() {
             tokio::spawn(next.run());
         }
-        outcome
+        if !may_retry(&outcome, start) || queue.usable_retry().is_none() {
+            return outcome;
+        }
+        let (look_up, retried) = LookUp::new(keys);
+        queue.retry_beside(group, Batch::new(vec![look_up]), start);
+        retried.await.unwrap_or(outcome)
     }
 
     async fn run(mut self) {
@@ -277,18 +190,13 @@ impl<G: Group> InFlight<G> {
     async fn call_for_batch(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (mut remaining, mut halvings) = (Vec::new(), 0);
         loop {
+            let start = Instant::now();
             let outcome = self.call_or_retry(batch).await;
             if self.is_stalled
-                && matches!(outcome, Err(Error::Unavailable(_)))
-                && self.queue.retry.is_some()
+                && self.queue.usable_retry().is_some()
+                && let Some(unanswered) = take_unanswered(batch, &outcome, start)
             {
-                let (queue, group) = (self.queue.clone(), self.group.clone());
-                let stalled = std::mem::replace(batch, Batch::new(Vec::new()));
-                tokio::spawn(async move {
-                    if let Some(retry) = &queue.retry {
-                        retry.retry_batch(&group, stalled).await;
-                    }
-                });
+                self.queue.retry_beside(&self.group, unanswered, start);
             }
             let retries = batch.split_retries(&outcome, halvings < MAX_HALVINGS);
             halvings += usize::from(outcome.is_err() && !retries.is_empty());
@@ -301,10 +209,8 @@ impl<G: Group> InFlight<G> {
     /// Makes a call. If it stalls, marks it and also retries each of its look-ups by itself.
     async fn call_or_retry(&mut self, batch: &mut Batch<G>) -> Answered<G::Found> {
         let (queue, group, keys, start) = (&self.queue, &self.group, batch.keys(), Instant::now());
-        let retry = queue.usable_retry();
-        let store = retry.map_or(&*queue.inner, |retry| &*retry.store);
-        let mut shared_call = pin!(call(group, store, &keys));
-        let stall_timeout = queue.usual_latency.stall_timeout(queue.options.stall_timeout);
+        let mut shared_call = pin!(call(group, &*queue.inner, &keys));
+        let stall_timeout = queue.usual_latency.late_after(queue.options.stall_timeout);
         let mut timer = pin!(sleep(stall_timeout));
         let mut retries = FuturesUnordered::new();
         self.is_stalled = false;
@@ -312,13 +218,16 @@ impl<G: Group> InFlight<G> {
         loop {
             tokio::select! {
                 outcome = &mut shared_call => {
-                    queue.usual_latency.learn(start.elapsed(), &outcome);
+                    if is_whole(&outcome) {
+                        queue.usual_latency.learn(start.elapsed());
+                    }
                     return outcome;
                 }
                 () = &mut timer => {
                     self.state = queue.mark_stalled(group, self.state);
                     timer.as_mut().reset(Instant::now() + stall_timeout);
-                    if let Some(retry) = retry && !self.is_stalled && batch.is_shared() {
+                    let retry = queue.usable_retry().filter(|_| !self.is_stalled);
+                    if let Some(retry) = retry && batch.is_shared() {
                         retries.extend(batch.waiting().into_iter().map(|(n, keys)| async move {
                             (n, retry.retry_until_answered(group, &keys).await)
                         }));
@@ -383,37 +292,5 @@ impl<G: Group> Drop for InFlight<G> {
         let abandoned = remove_idle(&mut queues, &self.group);
         drop(queues);
         drop(abandoned);
-    }
-}
-
-/// Removes the queue of a group without calls.
-fn remove_idle<G: Group>(
-    queues: &mut HashMap<G, GroupQueue<G>>,
-    group: &G,
-) -> Option<GroupQueue<G>> {
-    if queues.get(group).is_some_and(GroupQueue::is_idle) { queues.remove(group) } else { None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use locality_uuid::LocalityId;
-    use polynym_directory::{Tenant, View};
-
-    #[test]
-    fn look_ups_of_callers_who_left_do_not_pile_up() {
-        let id: LocalityId = "00000001-0001-b000-0001-000000000000".parse().unwrap();
-        let mut queue: GroupQueue<(Tenant, View)> = GroupQueue::default();
-        let mut staying = Vec::new();
-        for n in 0..100_000 {
-            let (look_up, outcome) = LookUp::new(&[id]);
-            queue.push(look_up);
-            if n % 500 == 0 {
-                staying.push(outcome);
-            }
-            assert!(queue.waiting.len() <= 2 * staying.len() + 65, "{} wait", queue.waiting.len());
-        }
-        assert_eq!(queue.take(1_000).len(), staying.len());
-        assert!(queue.waiting.is_empty());
     }
 }

@@ -3,7 +3,6 @@
 //! others once it is back.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -11,24 +10,23 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::batch::{Answers, Batch, Group, call};
+use super::batch::{Answered, Answers, Batch, Group, call, is_unavailable};
 use polynym_directory::error::Error;
-use polynym_directory::stores::LookUps;
+use polynym_directory::stores::{ItemResult, LookUps};
 
 /// The most concurrent retries: each may hold a connection until it times out.
 const MAX_CONCURRENT_RETRIES: usize = 32;
 /// The pause between two retries of a look-up.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-/// The time after which a look-up is given up.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(10);
-/// A call is stalled after this many times the usual latency.
-const STALL_FACTOR: u32 = 4;
+/// The time after which a look-up is given up: less than callers usually have, so that they learn
+/// that it can be repeated.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 const NO_ANSWER: &str = "a part of the store does not answer";
 
 /// The retries of one queue.
 pub struct StalledRetry {
     /// The store below, whose calls time out early.
-    pub store: Arc<dyn LookUps>,
+    store: Arc<dyn LookUps>,
     permits: Semaphore,
 }
 
@@ -53,12 +51,14 @@ impl StalledRetry {
 
     async fn retry_once<G: Group>(&self, group: &G, keys: &[G::Key]) -> Option<Answers<G::Found>> {
         let _permit = self.permits.acquire().await.ok()?;
-        call(group, &*self.store, keys).await.ok()
+        let answers = call(group, &*self.store, keys).await.ok()?;
+        (!is_away(&answers.found)).then_some(answers)
     }
 
-    /// Retries the look-ups of a failed call until each is answered, or its caller has left.
-    pub async fn retry_batch<G: Group>(&self, group: &G, mut batch: Batch<G>) {
-        let (waiting, end) = (batch.waiting(), Instant::now() + RETRY_TIMEOUT);
+    /// Retries the look-ups of a call that began at `start` and did not answer them, until each is
+    /// answered, or its caller has left.
+    pub async fn retry_batch<G: Group>(&self, group: &G, mut batch: Batch<G>, start: Instant) {
+        let (waiting, end) = (batch.waiting(), start + RETRY_TIMEOUT);
         let mut retries: FuturesUnordered<_> = waiting
             .iter()
             .map(|(n, keys)| async move { (*n, self.retry_until_answered(group, keys).await) })
@@ -73,40 +73,37 @@ impl StalledRetry {
     }
 }
 
-/// The usual latency of calls.
-#[derive(Default)]
-pub struct UsualLatency(AtomicU64);
-
-impl UsualLatency {
-    /// Records the latency of a call that was answered, in a moving average with a weight of 1/8.
-    pub fn learn<T>(&self, took: Duration, outcome: &Result<T, Error>) {
-        if outcome.is_ok() {
-            let (took, usual) = (took.as_micros() as u64, self.0.load(Relaxed));
-            self.0.store(usual - usual / 8 + took / 8, Relaxed);
-        }
-    }
-
-    /// The time after which a call is stalled: at least `least`.
-    pub fn stall_timeout(&self, least: Duration) -> Duration {
-        least.max(STALL_FACTOR * Duration::from_micros(self.0.load(Relaxed)))
-    }
+/// Whether a call that began at `start` has not answered a look-up, and time for retries is left.
+pub fn may_retry<F>(outcome: &Answered<F>, start: Instant) -> bool {
+    let has_no_answer = match outcome {
+        Ok(answers) => is_away(&answers.found),
+        Err(error) => matches!(error, Error::Unavailable(_)),
+    };
+    has_no_answer && start.elapsed() < RETRY_TIMEOUT
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Whether no part of the store kept a call waiting in vain.
+pub fn is_whole<F>(outcome: &Answered<F>) -> bool {
+    outcome.as_ref().is_ok_and(|answers| !answers.found.iter().any(is_unavailable))
+}
 
-    #[test]
-    fn the_stall_timeout_follows_the_usual_latency() {
-        let (usual, least) = (UsualLatency::default(), Duration::from_millis(100));
-        assert_eq!(usual.stall_timeout(least), least);
-        (0..100).for_each(|_| usual.learn(Duration::from_millis(80), &Ok(())));
-        let timeout = usual.stall_timeout(least);
-        assert!(
-            (Duration::from_millis(300)..=Duration::from_millis(320)).contains(&timeout),
-            "{timeout:?}"
-        );
-        (0..100).for_each(|_| usual.learn(Duration::from_millis(1), &Ok(())));
-        assert_eq!(usual.stall_timeout(least), least);
+/// Whether the part of the store that has these items does not answer.
+fn is_away<F>(found: &[ItemResult<F>]) -> bool {
+    found.iter().all(is_unavailable)
+}
+
+/// The look-ups of a call that began at `start` without any answer, unless it is too late to retry
+/// them. The other callers stay in the batch.
+pub fn take_unanswered<G: Group>(
+    batch: &mut Batch<G>,
+    outcome: &Answered<G::Found>,
+    start: Instant,
+) -> Option<Batch<G>> {
+    match outcome {
+        Ok(answers) => batch.split_unanswered(&answers.found),
+        Err(_) if may_retry(outcome, start) => {
+            Some(std::mem::replace(batch, Batch::new(Vec::new())))
+        }
+        Err(_) => None,
     }
 }

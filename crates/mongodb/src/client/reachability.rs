@@ -18,6 +18,11 @@ pub struct Reachability {
 }
 
 impl Reachability {
+    /// Whether some shards answered the latest probe, and others did not.
+    pub fn is_part(&self) -> bool {
+        self.is_part.load(Relaxed)
+    }
+
     /// Records whether a part is missing. Logs changes.
     pub fn record(&self, missing: Option<&Fault>) {
         metrics::gauge!(PARTLY_UNREACHABLE.0).set(u8::from(missing.is_some()));

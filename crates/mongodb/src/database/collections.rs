@@ -10,6 +10,7 @@ use mongodb::{Client, Collection, Database};
 
 use crate::client::error::Fault;
 use crate::client::reachability::Reachability;
+use crate::database::lateness::Lateness;
 use crate::presence::sessions::Sessions;
 use crate::schema::fields::{IDENTITIES, REQUESTS, TENANTS, USERS};
 use crate::schema::versions::VersionGuard;
@@ -40,6 +41,8 @@ pub struct Collections {
     pub sessions: Arc<Sessions>,
     pub version_guard: Arc<VersionGuard>,
     pub reachability: Arc<Reachability>,
+    /// By which look-ups go on without shards that hang; `None` if there is one set of servers.
+    pub lateness: Option<Arc<Lateness>>,
     pub hints: Arc<OwnerHints>,
     pub cache: Option<Arc<LookupCache>>,
     pub names: Arc<AttributeNames>,
@@ -52,7 +55,9 @@ impl Collections {
         is_routed: bool,
         version_guard: VersionGuard,
     ) -> Self {
+        let reachability = Arc::<Reachability>::default();
         Self {
+            lateness: is_routed.then(|| Arc::new(Lateness::new(reachability.clone()))),
             client: database.client().clone(),
             users: database.collection(USERS),
             identities: database.collection(IDENTITIES),
@@ -63,7 +68,7 @@ impl Collections {
             is_routed,
             sessions: Arc::default(),
             version_guard: Arc::new(version_guard),
-            reachability: Arc::default(),
+            reachability,
             hints: OwnerHints::new(0),
             cache: None,
             names: Arc::default(),

@@ -3,6 +3,7 @@
 pub mod collections;
 pub mod commit;
 pub mod freshness;
+pub mod lateness;
 pub mod operations;
 pub mod ordered;
 pub mod shares;

@@ -10,7 +10,9 @@ use crate::command::write::{MAX_STATEMENT_DOCUMENTS, WriteCommand};
 use crate::database::collections::Collections;
 use crate::database::ordered::OrderedFinds;
 use crate::database::transaction::Transaction;
-use crate::lookup::find::{ReadMode, documents};
+use crate::lookup::find::ReadMode;
+use crate::lookup::plain_find::Query;
+use crate::lookup::reply::documents;
 use crate::schema::bson::{by_id, bytes, date, id_value, key_of, read_fields, required};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
 use polynym_directory::encoded::event::{decode_ownership, encode_ownership};
@@ -30,14 +32,14 @@ impl Collections {
         }
         let mut found: HashMap<&str, EndedOwnerships> =
             keys.iter().map(|key| (key.as_str(), EndedOwnerships::default())).collect();
-        let ids = found.keys().map(|key| Bson::String((*key).to_owned())).collect();
         let collection = self.collection(ENDED);
         let mut mode = ReadMode::Ordered { finds, time: self.timeout };
-        let reply = mode.find(&collection, ids, None).await?;
-        if !reply.is_complete {
+        let ids = || found.keys().map(|key| Bson::String((*key).to_owned())).collect();
+        let reply = mode.find(Query { from: &collection, ids: &ids, fields: &[] }).await?;
+        if reply.is_cut {
             return Err(Fault::damaged("more ended ownerships than a reply can hold"));
         }
-        for document in documents(&reply.batch)? {
+        for document in documents(&reply) {
             let document = document?;
             if let Some(ended) = found.get_mut(key_of(document)?) {
                 *ended = read_ended(document)?;

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
-use crate::lookup::find::ReadMode;
+use crate::lookup::plain_find::PlainFind;
 
 /// The time limit on a cluster, first for all shards and then for any.
 const SHARD_TIMEOUT: Duration = Duration::from_secs(1);
@@ -76,8 +76,8 @@ async fn probe(
     time: Duration,
 ) -> Result<(), Fault> {
     let criteria = SelectionCriteria::ReadPreference(ReadPreference::Primary);
-    let mut mode = ReadMode::Plain { concern: ReadConcern::majority(), criteria, time };
-    mode.find(&from, keys, None).await.map(drop)
+    let find = PlainFind { concern: ReadConcern::majority(), criteria, time };
+    find.send(&from, keys, &[]).await.map(drop)
 }
 
 /// Keys of `users`, and keys of `identities`.

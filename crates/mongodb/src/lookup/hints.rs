@@ -6,7 +6,9 @@ use locality_uuid::LocalityId;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
+use crate::lookup::find::ReadMode;
 use crate::lookup::key_lookup::KeyLookup;
+use crate::lookup::late_find::Call;
 use polynym_directory::encoded::encoded_user::Found;
 use polynym_directory::stores::{ANSWER_BYTES, Consistency, View};
 use polynym_identifier::IdentityKey;
@@ -27,16 +29,17 @@ impl Collections {
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        call: Call,
     ) -> Result<(Vec<KeyLookup>, u32), Fault> {
         let hinted = self.hinted_keys(keys, consistency);
         if hinted.indices.is_empty() {
-            return self.look_up(keys, &mut self.read_mode(consistency), view).await;
+            return self.look_up(keys, &mut self.read_mode(consistency, call), view).await;
         }
 
         let other_keys: Vec<_> = hinted.others.iter().map(|n| keys[*n].clone()).collect();
-        let mut mode = self.read_mode(consistency);
+        let mut mode = self.read_mode(consistency, call);
         let ((checked, hint_reads), (others, reads)) = try_join(
-            self.check_hints(keys, &hinted, consistency, view),
+            self.check_hints(keys, &hinted, self.read_mode(consistency, call), view),
             self.look_up(&other_keys, &mut mode, view),
         )
         .await?;
@@ -71,10 +74,9 @@ impl Collections {
         &self,
         keys: &[IdentityKey],
         hinted: &HintedKeys,
-        consistency: Consistency,
+        mut mode: ReadMode<'_, '_>,
         view: View,
     ) -> Result<(Vec<(usize, KeyLookup)>, u32), Fault> {
-        let mut mode = self.read_mode(consistency);
         let (users, mut reads) =
             self.users(hinted.owners.iter().copied().map(Some), &mut mode, view).await?;
         let (mut lookups, mut wrong) = (Vec::with_capacity(users.len()), Vec::new());

@@ -4,15 +4,18 @@
 use std::collections::HashMap;
 
 use locality_uuid::LocalityId;
-use mongodb::bson::{Bson, Document, RawDocument, doc};
+use mongodb::bson::{Bson, RawDocument};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::freshness::Key;
-use crate::lookup::find::{ReadMode, documents};
+use crate::lookup::find::ReadMode;
+use crate::lookup::late_find::Call;
+use crate::lookup::plain_find::{PlainFind, Query};
+use crate::lookup::reply::documents;
 use crate::schema::attributes::ATTRIBUTES;
-use crate::schema::bson::{id_of, id_value, key_of};
+use crate::schema::bson::{id_from, id_of, id_value, key_of};
 use crate::schema::claim::read_claim;
 use crate::schema::fields::{REVISION, WIRE};
 use crate::schema::user::StoredUser;
@@ -54,8 +57,8 @@ enum WantedUser {
 }
 
 impl Collections {
-    /// The read mode for a consistency.
-    pub fn read_mode(&self, consistency: Consistency) -> ReadMode<'static, 'static> {
+    /// The read mode of a call for a consistency.
+    pub fn read_mode(&self, consistency: Consistency, call: Call) -> ReadMode<'static, 'static> {
         let (concern, preference) = match consistency {
             Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
             Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
@@ -64,10 +67,11 @@ impl Collections {
             }
         };
 
-        ReadMode::Plain {
-            concern,
-            criteria: SelectionCriteria::ReadPreference(preference),
-            time: self.timeout,
+        let criteria = SelectionCriteria::ReadPreference(preference);
+        let plain = PlainFind { concern, criteria, time: self.timeout };
+        match &self.lateness {
+            Some(lateness) => ReadMode::InParts(plain, call, lateness.clone()),
+            None => ReadMode::Plain(plain),
         }
     }
 
@@ -112,14 +116,20 @@ impl Collections {
     ) -> Result<Vec<ItemResult<LocalityId>>, Fault> {
         let mut owners: HashMap<&str, ItemResult<LocalityId>> =
             keys.iter().map(|key| (key.as_str(), Ok(None))).collect();
-        let ids = owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
-        let reply = mode.find(&self.identities, ids, None).await?;
+        let ids = || owners.keys().map(|key| Bson::String((*key).to_owned())).collect();
+        let query = Query { from: &self.identities, ids: &ids, fields: &[] };
+        let reply = mode.find(query).await?;
         mode.record_reads(keys.iter().cloned().map(Key::Claim));
-        if !reply.is_complete {
+        if reply.is_cut {
             return Err(Fault::damaged("more claims than a reply can hold"));
         }
 
-        for found in documents(&reply.batch)? {
+        for key in reply.unanswered.iter().filter_map(Bson::as_str) {
+            if let Some(owner) = owners.get_mut(key) {
+                *owner = Err(Fault::TimedOut.into());
+            }
+        }
+        for found in documents(&reply) {
             let document = found?;
             if let Some(owner) = owners.get_mut(key_of(document)?) {
                 let claim = read_claim(document).map_err(ItemError::from);
@@ -148,15 +158,19 @@ impl Collections {
                 users.extend(rest.map(|_| Ok(None)));
                 return Ok((users, reads));
             }
-            let keys = wanted.keys().copied().map(id_value).collect();
-            let reply = mode.find(&self.users, keys, Some(projection(view))).await?;
+            let ids = || wanted.keys().copied().map(id_value).collect();
+            let query = Query { from: &self.users, ids: &ids, fields: fields(view) };
+            let reply = mode.find(query).await?;
             mode.record_reads(wanted.keys().copied().map(Key::User));
             reads += 1;
             let (mut count, mut size) = (0, 0);
-            for found in documents(&reply.batch)? {
+            for found in documents(&reply) {
                 let document = found?;
                 (count, size) = (count + 1, size + document.as_bytes().len());
                 wanted.insert(id_of(document)?, WantedUser::of(document));
+            }
+            for id in reply.unanswered.iter().filter_map(id_from) {
+                wanted.insert(id, WantedUser::Read(Err(Fault::TimedOut.into())));
             }
             let stored = wanted.values().filter_map(WantedUser::stored);
             let (names, read) = self.known_names_of(stored).await;
@@ -165,7 +179,7 @@ impl Collections {
             for id in rest {
                 let user = match id.map(|id| wanted.get_mut(&id)) {
                     None => Ok(None),
-                    Some(Some(WantedUser::Absent)) if !reply.is_complete => break,
+                    Some(Some(WantedUser::Absent)) if reply.is_cut => break,
                     Some(Some(user)) => user.read(&names, unnamed.as_ref(), view),
                     Some(None) => break,
                 };
@@ -176,7 +190,7 @@ impl Collections {
                 }
             }
             let mean = size.checked_div(count).unwrap_or(ANSWER_BYTES).max(1);
-            let next_size = if reply.is_complete { usize::MAX } else { (batch_size / 2).max(1) };
+            let next_size = if reply.is_cut { (batch_size / 2).max(1) } else { usize::MAX };
             batch_size = next_size.min((ANSWER_BYTES - bytes) / mean + 1);
         }
     }
@@ -233,9 +247,9 @@ impl WantedUser {
 }
 
 /// The fields of users to read. For MongoDB, including fields is faster than excluding one.
-fn projection(view: View) -> Document {
+const fn fields(view: View) -> &'static [&'static str] {
     match view {
-        View::Full => doc! { REVISION: 1, WIRE: 1, ATTRIBUTES: 1 },
-        View::Basic => doc! { REVISION: 1, WIRE: 1 },
+        View::Full => &[REVISION, WIRE, ATTRIBUTES],
+        View::Basic => &[REVISION, WIRE],
     }
 }

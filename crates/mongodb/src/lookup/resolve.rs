@@ -12,6 +12,7 @@ use crate::database::collections::Collections;
 use crate::database::snapshot_read::SnapshotRead;
 use crate::lookup::find::ReadMode;
 use crate::lookup::key_lookup::KeyLookup;
+use crate::lookup::late_find::Call;
 use polynym_directory::encoded::encoded_user::EncodedUser;
 use polynym_directory::error::ItemError;
 use polynym_directory::model::tenant::Tenant;
@@ -29,11 +30,12 @@ impl Collections {
         consistency: Consistency,
         view: View,
     ) -> Result<Resolved, Fault> {
+        let call = Call::of(keys.len());
         if consistency != Consistency::Linearizable {
-            return self.resolve_together(keys, consistency, view).await;
+            return self.resolve_together(keys, consistency, view, call).await;
         }
         let is_full = AtomicBool::new(false);
-        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view);
+        let one = |n: usize| self.resolve_together(&keys[n..=n], consistency, view, call);
         let rest = stream::iter(0..keys.len()).take_while(|_| ready(!is_full.load(Relaxed)));
         let mut each = std::pin::pin!(rest.map(one).buffered(MAX_LINEARIZABLE));
         let (mut all, mut bytes) =
@@ -63,9 +65,11 @@ impl Collections {
         keys: &[IdentityKey],
         consistency: Consistency,
         view: View,
+        call: Call,
     ) -> Result<Resolved, Fault> {
-        let mut mode = self.read_mode(consistency);
-        let (mut lookups, mut reads) = self.look_up_with_hints(keys, consistency, view).await?;
+        let mut mode = self.read_mode(consistency, call);
+        let (mut lookups, mut reads) =
+            self.look_up_with_hints(keys, consistency, view, call).await?;
         for in_snapshot in [false, true] {
             let torn: Vec<usize> =
                 (0..lookups.len()).filter(|n| matches!(lookups[*n], KeyLookup::Torn)).collect();
@@ -111,7 +115,7 @@ impl Collections {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Fault> {
-        let mut mode = self.read_mode(Consistency::Latest);
+        let mut mode = self.read_mode(Consistency::Latest, Call::of(ids.len()));
         let (users, _) = self.users(ids.iter().copied().map(Some), &mut mode, view).await?;
         Ok(of_tenant(tenant, users))
     }

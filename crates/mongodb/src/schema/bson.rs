@@ -55,6 +55,12 @@ pub fn id_of(document: &RawDocument) -> Result<LocalityId, Fault> {
     required(ID, document.get(ID).map_err(Fault::damaged)?, as_id)
 }
 
+/// The id of a user in a value of [`id_value`].
+pub fn id_from(value: &Bson) -> Option<LocalityId> {
+    let Bson::Binary(id) = value else { return None };
+    <[u8; 16]>::try_from(id.bytes.as_slice()).ok().map(LocalityId::from)
+}
+
 /// The id of a document as text.
 pub fn id_text(document: &RawDocument) -> String {
     let Ok(Some(id)) = document.get(ID) else { return String::new() };

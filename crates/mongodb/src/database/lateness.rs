@@ -1,0 +1,140 @@
+//! When a find is late: usually a shard that it needs hangs then, while others answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+
+use crate::client::reachability::Reachability;
+use polynym_layers::latency::UsualLatency;
+
+/// The least time after which a find is late, and the same soon after a part of the store was given
+/// up.
+const LEAST: Duration = Duration::from_millis(200);
+const LEAST_WHILE_AWAY: Duration = Duration::from_millis(50);
+/// The time for which a part that was given up counts as away.
+const AWAY: Duration = Duration::from_secs(2);
+/// The least time that a single id is waited for.
+const LEAST_TIME: Duration = Duration::from_millis(250);
+/// An id is given up after this many times what the slowest of the latest finds has taken.
+const PEAKS: u32 = 4;
+/// The time that each id adds.
+const EACH_ID: Duration = Duration::from_micros(200);
+/// The most concurrent finds of parts, of all look-ups: each holds a connection.
+const MAX_PARTS: usize = 16;
+
+/// What the finds of a store have taken lately.
+pub struct Lateness {
+    usual: UsualLatency,
+    /// What the slowest of the latest finds has taken, in microseconds. It fades with each find.
+    peak: AtomicU64,
+    reachability: Arc<Reachability>,
+    began: Instant,
+    /// When the latest find began that was answered in time, in microseconds.
+    in_time: AtomicU64,
+    /// When ids were last given up, in microseconds; 0 for never.
+    gave_up: AtomicU64,
+    parts: Arc<Semaphore>,
+}
+
+impl Lateness {
+    pub fn new(reachability: Arc<Reachability>) -> Self {
+        Self {
+            usual: UsualLatency::default(),
+            peak: AtomicU64::new(0),
+            reachability,
+            began: Instant::now(),
+            in_time: AtomicU64::new(0),
+            gave_up: AtomicU64::new(0),
+            parts: Arc::new(Semaphore::new(MAX_PARTS)),
+        }
+    }
+
+    /// The time after which a find of this many ids that begins now is late.
+    pub fn late_after(&self, ids: usize, now: Instant) -> Duration {
+        let gave_up = self.gave_up.load(Relaxed);
+        let is_away = gave_up > 0 && self.micros(now) < gave_up + AWAY.as_micros() as u64;
+        let least = if is_away { LEAST_WHILE_AWAY } else { LEAST };
+        self.usual.late_after(least) + EACH_ID * ids as u32
+    }
+
+    /// Records that a find was answered, and whether it was in time.
+    pub fn answered(&self, start: Instant, is_in_time: bool) {
+        let took = start.elapsed();
+        self.usual.learn(took);
+        let peak = self.peak.load(Relaxed);
+        self.peak.store((took.as_micros() as u64).max(peak - peak / 16), Relaxed);
+        if is_in_time {
+            self.in_time.store(self.micros(start), Relaxed);
+        }
+    }
+
+    /// The time after which an id is given up, while others of its find are answered: much more
+    /// than any answer takes now, so that a store that is slow as a whole answers all of them.
+    pub fn time_of_id(&self, most: Duration) -> Duration {
+        (PEAKS * Duration::from_micros(self.peak.load(Relaxed))).max(LEAST_TIME).min(most)
+    }
+
+    /// Records that ids were given up.
+    pub fn gave_up(&self) {
+        self.gave_up.store(self.micros(Instant::now()), Relaxed);
+    }
+
+    /// Whether a part of the store has answered in time since then. Otherwise all of it may be slow
+    /// or away: then it helps to wait.
+    pub fn answers_in_part(&self, since: Instant) -> bool {
+        self.in_time.load(Relaxed) >= self.micros(since) || self.reachability.is_part()
+    }
+
+    /// Waits for the turn of a part, at most until `end`.
+    pub async fn turn(&self, end: Instant) -> Option<OwnedSemaphorePermit> {
+        timeout_at(end, self.parts.clone().acquire_owned()).await.ok()?.ok()
+    }
+
+    /// Microseconds since the store was opened, at least 1.
+    fn micros(&self, time: Instant) -> u64 {
+        time.saturating_duration_since(self.began).as_micros() as u64 + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_find_is_late_sooner_while_a_part_is_away() {
+        let lateness = Lateness::new(Arc::default());
+        assert_eq!(lateness.late_after(0, Instant::now()), LEAST);
+        lateness.gave_up();
+        let now = Instant::now();
+        assert_eq!(lateness.late_after(5, now), LEAST_WHILE_AWAY + 5 * EACH_ID);
+        assert_eq!(lateness.late_after(0, now + AWAY), LEAST);
+    }
+
+    #[test]
+    fn an_id_of_a_slow_store_has_more_time() {
+        let (lateness, most) = (Lateness::new(Arc::default()), Duration::from_secs(2));
+        assert_eq!(lateness.time_of_id(most), LEAST_TIME);
+        let ago = |millis| Instant::now() - Duration::from_millis(millis);
+        lateness.answered(ago(300), true);
+        assert!(lateness.time_of_id(most) >= Duration::from_millis(1_200));
+        (0..100).for_each(|_| lateness.answered(ago(1), true));
+        assert_eq!(lateness.time_of_id(most), LEAST_TIME);
+        lateness.answered(ago(1_000), true);
+        assert_eq!(lateness.time_of_id(most), most);
+    }
+
+    #[test]
+    fn only_an_answer_in_time_shows_that_a_part_answers() {
+        let lateness = Lateness::new(Arc::default());
+        let before = Instant::now();
+        let start = before + Duration::from_millis(1);
+        lateness.answered(start, false);
+        assert!(!lateness.answers_in_part(before));
+        lateness.answered(start, true);
+        assert!(lateness.answers_in_part(before) && lateness.answers_in_part(start));
+        assert!(!lateness.answers_in_part(start + Duration::from_millis(1)));
+    }
+}
