@@ -16,6 +16,7 @@ mod http2;
 mod idle;
 mod misbehaving;
 mod operators;
+mod streams;
 
 use http2::store::TestStore;
 use testkit::{self as support, calls, collector, reflection, scrape, server, status};

@@ -137,7 +137,8 @@ impl<R: Routes> CallHandler<R> {
         };
         let steps = call.as_deref().and_then(|call| self.steps(target, budget, call));
         if let Some(limit) = target.max_streams() {
-            let method = StreamMethod { index: target.index(), limit };
+            let (index, is_finite) = (target.index(), target.is_finite());
+            let method = StreamMethod { index, limit, is_finite };
             let opened = match &call {
                 Some(call) => OpenStream::of_caller(budget, method, call),
                 None => OpenStream::of_stranger(budget, &self.strangers),
@@ -215,12 +216,13 @@ impl<R: Routes> CallHandler<R> {
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::from_path(request.uri().path());
-        let (revoked, evicted) =
-            (self.clone().revocation(peer.clone(), &request), stream.evicted());
+        let revoked = self.clone().revocation(peer.clone(), &request);
+        let (evicted, ended) = (stream.evicted(), stream.ended());
         let mut end: Revoked = Box::pin(async move {
             tokio::select! {
                 refusal = revoked => refusal,
                 () = evicted => protocol::stream_evicted(),
+                status = ended => status,
             }
         });
         if let Some(permit) = stream.permit() {
