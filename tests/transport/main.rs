@@ -11,6 +11,7 @@
 mod access;
 mod canary;
 mod cores;
+mod descriptors;
 mod http;
 mod http2;
 mod idle;

@@ -114,8 +114,8 @@ pub fn connection_old() -> Status {
 
 /// The status that ends a stream that has not finished in the time of a stop.
 pub fn server_stopping() -> Status {
-    let message = "the server stops: continue at another one, or once it is back, from the last token, \
-        or with the same call if its responses have none";
+    let message = "the server stops: continue at another one, or once it is back, from the last \
+        token, or with the same call if its responses have none";
     retry(Code::Unavailable, "STREAM_ENDED", message)
 }
 
