@@ -59,13 +59,23 @@ pub struct Method {
     /// The maximum number of open streams, of which a caller has half; none if its calls are not
     /// streams.
     max_streams: Option<usize>,
+    /// Whether its streams come to an end by themselves.
+    is_finite: bool,
     /// Whether a call may compute for long, so that it takes turns with others.
     is_scan: bool,
 }
 
 const fn method(path: &'static str, service: Service, role: Role, permit: PermitKind) -> Method {
     let (requirement, permit) = (Requirement::Role(role), Some(permit));
-    Method { path, service, requirement, permit, max_streams: None, is_scan: false }
+    Method {
+        path,
+        service,
+        requirement,
+        permit,
+        max_streams: None,
+        is_finite: false,
+        is_scan: false,
+    }
 }
 
 const fn look_up(path: &'static str) -> Method {
@@ -86,16 +96,38 @@ const fn inbox(path: &'static str, permit: PermitKind) -> Method {
 
 const fn health(path: &'static str) -> Method {
     let (service, requirement) = (Service::Health, Requirement::None);
-    Method { path, service, requirement, permit: None, max_streams: None, is_scan: false }
+    Method {
+        path,
+        service,
+        requirement,
+        permit: None,
+        max_streams: None,
+        is_finite: false,
+        is_scan: false,
+    }
 }
 
 const fn reflection(path: &'static str, service: Service) -> Method {
     let (requirement, max_streams) = (Requirement::Credential, Some(MAX_REFLECTIONS));
-    Method { path, service, requirement, permit: None, max_streams, is_scan: false }
+    Method {
+        path,
+        service,
+        requirement,
+        permit: None,
+        max_streams,
+        is_finite: false,
+        is_scan: false,
+    }
 }
 
+/// Its calls are streams that come to an end by themselves.
 const fn stream(max_streams: usize, method: Method) -> Method {
-    Method { max_streams: Some(max_streams), permit: None, ..method }
+    Method { max_streams: Some(max_streams), permit: None, is_finite: true, ..method }
+}
+
+/// Its calls are streams without an end.
+const fn watch(method: Method) -> Method {
+    Method { max_streams: Some(MAX_WATCHES), permit: None, ..method }
 }
 
 /// Reads many users or events.
@@ -119,7 +151,7 @@ static METHODS: &[Method] = &[
     scan(view(look_up("/polynym.v1.DirectoryService/ListHistory"))),
     view(look_up("/polynym.v1.DirectoryService/ListOwners")),
     scan(view(look_up("/polynym.v1.DirectoryService/ListEvents"))),
-    stream(MAX_WATCHES, view(look_up("/polynym.v1.DirectoryService/Watch"))),
+    watch(view(look_up("/polynym.v1.DirectoryService/Watch"))),
     mutation("/polynym.v1.RegistryService/CreateUser"),
     mutation("/polynym.v1.RegistryService/UpdateUser"),
     mutation("/polynym.v1.RegistryService/LinkIdentity"),
@@ -161,7 +193,7 @@ static METHODS: &[Method] = &[
     stream(MAX_BACKUPS, admin("/polynym.v1.AdminService/BackupStore")),
     health("/grpc.health.v1.Health/Check"),
     health("/grpc.health.v1.Health/List"),
-    stream(MAX_WATCHES, health("/grpc.health.v1.Health/Watch")),
+    watch(health("/grpc.health.v1.Health/Watch")),
     reflection("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Service::Reflection),
     reflection(
         "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
@@ -177,6 +209,7 @@ const UNKNOWN: Method = Method {
     requirement: Requirement::Credential,
     permit: None,
     max_streams: None,
+    is_finite: false,
     is_scan: false,
 };
 
@@ -214,6 +247,10 @@ impl routes::Target for Target {
 
     fn max_streams(self) -> Option<usize> {
         self.method().max_streams
+    }
+
+    fn is_finite(self) -> bool {
+        self.method().is_finite
     }
 
     fn is_scan(self) -> bool {

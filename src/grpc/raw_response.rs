@@ -102,6 +102,8 @@ pub struct Exported {
     pub end: Option<End>,
     #[prost(string, repeated, tag = "8")]
     pub unreadable_user_ids: Vec<String>,
+    #[prost(string, tag = "9")]
+    pub page_token: String,
 }
 
 /// `polynym.v1.ExportedUser`.

@@ -12,6 +12,7 @@ mod attribute_definitions;
 mod bulk;
 mod changes;
 mod duplicates;
+mod exports;
 mod history;
 mod imports;
 mod inbox;

@@ -11,11 +11,13 @@
 mod access;
 mod canary;
 mod cores;
+mod descriptors;
 mod http;
 mod http2;
 mod idle;
 mod misbehaving;
 mod operators;
+mod streams;
 
 use http2::store::TestStore;
 use testkit::{self as support, calls, collector, reflection, scrape, server, status};

@@ -1,7 +1,7 @@
 //! Answers to callers when the store fails in ways that real stores do not on demand.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
@@ -32,11 +32,13 @@ struct Faulty {
     healthy_after: Option<Duration>,
     /// One permit for each get received.
     gets: Arc<Semaphore>,
+    /// One permit for each mutation received, and one for each that may go on; else all may.
+    mutations: Option<[Arc<Semaphore>; 2]>,
 }
 
 impl Default for Faulty {
     fn default() -> Self {
-        Self { healthy_after: None, gets: Arc::new(Semaphore::new(0)) }
+        Self { healthy_after: None, gets: Arc::new(Semaphore::new(0)), mutations: None }
     }
 }
 
@@ -95,6 +97,10 @@ impl Reads for Faulty {
 #[async_trait]
 impl Mutations for Faulty {
     async fn mutate(&self, _: Mutation) -> Result<Outcome, Error> {
+        if let Some([received, allowed]) = &self.mutations {
+            received.add_permits(1);
+            allowed.acquire().await.unwrap().forget();
+        }
         Err(Error::OutcomeUnknown("reply lost: secret cause".into()))
     }
 
@@ -201,6 +207,35 @@ async fn excess_calls_are_refused_at_once() {
         StatusDetails { retry: true, ..StatusDetails::new(Code::ResourceExhausted, "OVERLOADED") }
     );
     assert!(!waiting.is_finished(), "the first call is still pending");
+}
+
+#[tokio::test]
+async fn a_mutation_whose_caller_has_left_keeps_its_permit() {
+    let options =
+        Options { max_calls: 1, call_timeout: Duration::from_secs(10), ..Options::default() };
+    let [received, allowed] = [(); 2].map(|()| Arc::new(Semaphore::new(0)));
+    let mutations = Some([received.clone(), allowed.clone()]);
+    let store = Faulty { mutations, ..Faulty::default() };
+    let mut client = Client::connect(&serve_store(store, options).await).await;
+    let mut leaving = client.clone();
+    let left = tokio::spawn(async move { leaving.create(v1::User::default()).await });
+    received.acquire().await.unwrap().forget();
+    left.abort();
+    assert!(left.await.unwrap_err().is_cancelled());
+    // The server resets the call.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+
+    let refused = status_details(client.create(v1::User::default()).await.unwrap_err());
+    assert_eq!((refused.code, &*refused.reason), (Code::ResourceExhausted, "OVERLOADED"));
+    allowed.add_permits(2);
+    let since = Instant::now();
+    loop {
+        let created = status_details(client.create(v1::User::default()).await.unwrap_err());
+        if created.reason == "OUTCOME_UNKNOWN" {
+            return;
+        }
+        assert!(since.elapsed() < Duration::from_secs(60), "{created:?}");
+    }
 }
 
 async fn health(url: String) -> HealthClient<Channel> {

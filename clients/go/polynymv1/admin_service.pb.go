@@ -2174,7 +2174,10 @@ type ExportUsersRequest struct {
 	ReadTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=read_time,json=readTime,proto3" json:"read_time,omitempty"`
 	// The maximum number of users in each response message, in `users`; a message has fewer if they are large. 0: one
 	// user, in `user` and `internals`.
-	PageSize      int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The last `page_token` of an export of the same tenant that was interrupted: this one continues after it, without
+	// the tenant. Valid for a day. Empty: from the beginning.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2230,6 +2233,13 @@ func (x *ExportUsersRequest) GetPageSize() int32 {
 	return 0
 }
 
+func (x *ExportUsersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // A part of an export: first `start`, then the tenant if it exists, then the users, then the holds, and at last `end`.
 type ExportUsersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2249,8 +2259,11 @@ type ExportUsersResponse struct {
 	End *ExportUsersResponse_End `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
 	// Users whose stored records cannot be read: they are missing in the export.
 	UnreadableUserIds []string `protobuf:"bytes,8,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// With users and holds: the token from which another export continues after this message. What exists throughout is
+	// then in one of both exports, but they are not of one moment.
+	PageToken     string `protobuf:"bytes,9,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExportUsersResponse) Reset() {
@@ -2337,6 +2350,13 @@ func (x *ExportUsersResponse) GetUnreadableUserIds() []string {
 		return x.UnreadableUserIds
 	}
 	return nil
+}
+
+func (x *ExportUsersResponse) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
 }
 
 // An identifier that is held although its owner was purged: nobody can take it until the hold ends.
@@ -5016,11 +5036,13 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x0eidentity_index\x18\x04 \x01(\x05H\x00R\ridentityIndex\x88\x01\x01\x12\x18\n" +
 	"\askipped\x18\x05 \x01(\bR\askipped\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05ownerB\x11\n" +
-	"\x0f_identity_index\"\x82\x01\n" +
+	"\x0f_identity_index\"\xa1\x01\n" +
 	"\x12ExportUsersRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x127\n" +
 	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x12\x1b\n" +
-	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\"\xb8\x04\n" +
+	"\tpage_size\x18\x03 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xd7\x04\n" +
 	"\x13ExportUsersResponse\x12;\n" +
 	"\x05start\x18\x01 \x01(\v2%.polynym.v1.ExportUsersResponse.StartR\x05start\x12$\n" +
 	"\x04user\x18\x02 \x01(\v2\x10.polynym.v1.UserR\x04user\x127\n" +
@@ -5029,7 +5051,9 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x05users\x18\x05 \x03(\v2\x18.polynym.v1.ExportedUserR\x05users\x12@\n" +
 	"\x0eownerless_hold\x18\x06 \x01(\v2\x19.polynym.v1.OwnerlessHoldR\rownerlessHold\x125\n" +
 	"\x03end\x18\a \x01(\v2#.polynym.v1.ExportUsersResponse.EndR\x03end\x12.\n" +
-	"\x13unreadable_user_ids\x18\b \x03(\tR\x11unreadableUserIds\x1aV\n" +
+	"\x13unreadable_user_ids\x18\b \x03(\tR\x11unreadableUserIds\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\t \x01(\tR\tpageToken\x1aV\n" +
 	"\x05Start\x12\x14\n" +
 	"\x05exact\x18\x01 \x01(\bR\x05exact\x127\n" +
 	"\tread_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\breadTime\x1a\x1b\n" +

@@ -77,7 +77,8 @@ type AdminServiceClient interface {
 	// deleted it. The responses report progress and rejected lines; the other lines are imported.
 	ImportUsers(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImportUsersRequest, ImportUsersResponse], error)
 	// Exports a tenant and its users, in the order of their ids: everything that ImportUsers needs to recreate the
-	// directory.
+	// directory. An export that was interrupted continues from its last `page_token`. UNAVAILABLE (`STREAM_ENDED`) if the
+	// server stops meanwhile.
 	ExportUsers(ctx context.Context, in *ExportUsersRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ExportUsersResponse], error)
 	// Finds users of a tenant who are probably the same person, for MergeUsers. The responses report progress, and then
 	// the pairs, best first. Deleted and merged users are left out. If more than 50 users share a value, only the first
@@ -338,7 +339,8 @@ type AdminServiceServer interface {
 	// deleted it. The responses report progress and rejected lines; the other lines are imported.
 	ImportUsers(grpc.BidiStreamingServer[ImportUsersRequest, ImportUsersResponse]) error
 	// Exports a tenant and its users, in the order of their ids: everything that ImportUsers needs to recreate the
-	// directory.
+	// directory. An export that was interrupted continues from its last `page_token`. UNAVAILABLE (`STREAM_ENDED`) if the
+	// server stops meanwhile.
 	ExportUsers(*ExportUsersRequest, grpc.ServerStreamingServer[ExportUsersResponse]) error
 	// Finds users of a tenant who are probably the same person, for MergeUsers. The responses report progress, and then
 	// the pairs, best first. Deleted and merged users are left out. If more than 50 users share a value, only the first

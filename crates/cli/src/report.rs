@@ -177,6 +177,7 @@ fn advice(reason: &str, message: &str) -> Option<&'static str> {
         "DISK_FULL" => "free space on the disk of the store, or move the store to a larger one",
         "SERVER_OUTDATED" => "use a server of a later version",
         "CLOCK_IN_DOUBT" => "correct the clocks of the server and of its store",
+        "STREAM_ENDED" => "run the same command again, at another server or once this one is back",
         "DEADLINE" => "try again, with a longer --timeout",
         "HISTORY_EXPIRED" => "use a later time: see the earliest above",
         "INTERNAL" => "see the server's log",

@@ -61,6 +61,10 @@ impl Target for Method {
         (self == Self::ServerStream).then_some(1_024)
     }
 
+    fn is_finite(self) -> bool {
+        true
+    }
+
     fn is_scan(self) -> bool {
         false
     }

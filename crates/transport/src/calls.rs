@@ -2,6 +2,7 @@
 
 pub mod call_protocol;
 pub mod count;
+mod detachable;
 pub mod handler;
 pub mod permits;
 pub mod refusal_log;

@@ -13,11 +13,9 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioTimer;
-use hyper_util::server::graceful::GracefulConnection;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::sleep;
 
 use super::calls::call_protocol::Grpc;
 use super::calls::handler::CallHandler;
@@ -34,11 +32,13 @@ use polynym_access::ActiveCount;
 pub mod cores;
 mod http1_io;
 pub mod in_memory;
+mod lifetime;
 mod task;
 pub mod tls;
 mod unvectored_io;
 
 use http1_io::{HeaderTimer, Http1Io};
+use lifetime::{drain_started, run};
 use task::{CallExecutor, ConnectionTask};
 use tls::{Accepted, Tls};
 use unvectored_io::UnvectoredIo;
@@ -296,74 +296,6 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
-
-/// Runs a connection until it ends, grows old, or the server drains. Returns whether calls were cut
-/// off.
-async fn run<C: GracefulConnection>(
-    mut task: ConnectionTask<C>,
-    budget: &ConnectionBudget,
-    peer: &Peer,
-    certificate_revoked: impl Future<Output = ()>,
-    options: Options,
-    mut draining: watch::Receiver<bool>,
-) -> bool {
-    tokio::select! {
-        _ = &mut task => return false,
-        () = budget.stuck(call_age_limit(options.call_timeout)) => {
-            tracing::info!("closed a connection: its client does not read its answers");
-            return false;
-        }
-        () = drain_started(&mut draining) => {}
-        () = close_due(budget, peer, certificate_revoked, options) => {
-            task.connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                _ = &mut task => return false,
-                () = finish_overdue(budget, options.drain) => return false,
-                () = drain_started(&mut draining) => {}
-            }
-        }
-    }
-    task.connection.as_mut().graceful_shutdown();
-
-    tokio::select! {
-        _ = &mut task => false,
-        () = budget.idle() => false,
-        () = sleep(options.drain) => budget.has_calls(),
-    }
-}
-
-/// Waits until calls have had the time to finish, and requests of the site have finished: an upload
-/// takes longer.
-async fn finish_overdue(budget: &ConnectionBudget, drain: Duration) {
-    sleep(drain).await;
-    budget.without_site_requests().await;
-}
-
-/// Waits until the connection is too old, was idle too long, or its client's certificate is no
-/// longer valid.
-async fn close_due(
-    budget: &ConnectionBudget,
-    peer: &Peer,
-    certificate_revoked: impl Future<Output = ()>,
-    options: Options,
-) {
-    tokio::select! {
-        () = peer.expired() => {}
-        () = certificate_revoked => peer.distrust(),
-        () = sleep(options.connection_age) => {}
-        () = budget.unused(options.connection_idle) => {}
-    }
-}
-
-/// Waits until the server drains.
-async fn drain_started(draining: &mut watch::Receiver<bool>) {
-    let _ = draining.wait_for(|is_draining| *is_draining).await;
-}
-
-/// The age limit of a call: its timeout, and half of that for its client to read the answer.
-fn call_age_limit(timeout: Duration) -> Duration {
-    timeout + timeout / 2
-}
 
 fn http2_builder(executor: CallExecutor) -> http2::Builder<CallExecutor> {
     let mut builder = http2::Builder::new(executor);

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::sleep;
 
 use polynym_access::{ActiveCount, Caller, CallerState, MethodCounts, Turn};
@@ -25,6 +26,8 @@ const IDLE_POLLS: u32 = 10;
 const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The index of the requests of the site among the calls.
 const SITE: usize = 2;
+/// The index of the streams that come to an end by themselves.
+const FINITE: usize = 3;
 
 /// The usage of all connections.
 #[derive(Default)]
@@ -41,17 +44,33 @@ pub struct ConnectionBudget {
     /// The caller whose share its bytes beyond the guaranteed ones are counted against.
     owner: OnceLock<Owner>,
     bytes: AtomicUsize,
-    /// The calls in flight that began in an even era, those that began in an odd one, and the
-    /// requests of the site, which have no era.
-    calls: [AtomicUsize; 3],
+    /// The calls in flight that began in an even era, those that began in an odd one, and those
+    /// without an era: the requests of the site, and the finite streams with their messages.
+    calls: [AtomicUsize; 4],
     era: AtomicUsize,
     /// The open streams, in all and by method.
     pub streams: Arc<ActiveCount>,
     pub method_streams: MethodCounts,
+    /// The streams that end now.
+    ending: watch::Sender<Ending>,
     /// The turn of its long computations, without credentials.
     turn: Turn,
     /// Whether a call or a stream began since the last check.
     was_used: AtomicBool,
+}
+
+/// The streams of a connection that end before their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// None.
+    #[default]
+    None,
+    /// Those without an end of their own: the connection is old.
+    Endless,
+    /// All: its client's certificate is no longer valid.
+    Distrusted,
+    /// All: the server stops.
+    Stopping,
 }
 
 /// A caller, and its share of the bytes of all connections.
@@ -64,8 +83,8 @@ struct Owner {
 impl ConnectionBudget {
     pub fn new(total: Arc<GlobalBudget>) -> Self {
         let (owner, bytes, calls, era, was_used) = Default::default();
-        let (streams, method_streams, turn) = Default::default();
-        Self { total, owner, bytes, calls, era, streams, method_streams, turn, was_used }
+        let (streams, method_streams, ending, turn) = Default::default();
+        Self { total, owner, bytes, calls, era, streams, method_streams, ending, turn, was_used }
     }
 
     /// Counts the bytes of the connection against the share of a caller. The first one stays.
@@ -87,9 +106,18 @@ impl ConnectionBudget {
         self.was_used.store(true, Ordering::Relaxed);
     }
 
-    /// Whether calls are in flight, not counting long-lived streams.
+    /// Whether calls or finite streams are in flight.
     pub fn has_calls(&self) -> bool {
-        self.calls.iter().any(|calls| calls.load(Ordering::Relaxed) > 0)
+        (0..self.calls.len()).any(|kind| self.has(kind))
+    }
+
+    /// Whether finite streams are in flight.
+    pub fn has_finite_streams(&self) -> bool {
+        self.has(FINITE)
+    }
+
+    fn has(&self, kind: usize) -> bool {
+        self.calls[kind].load(Ordering::Relaxed) > 0
     }
 
     /// Whether calls or streams are in flight.
@@ -97,19 +125,31 @@ impl ConnectionBudget {
         self.has_calls() || self.streams.get() > 0
     }
 
-    /// Waits until there were no calls for half a second.
+    /// Ends these streams with a status.
+    pub fn end_streams(&self, ending: Ending) {
+        self.ending.send_replace(ending);
+    }
+
+    /// The streams that end now.
+    pub fn ending(&self) -> watch::Receiver<Ending> {
+        self.ending.subscribe()
+    }
+
+    /// Waits until there were no calls and no finite streams for half a second.
     pub async fn idle(&self) {
+        self.without(|| self.has_calls()).await;
+    }
+
+    /// Waits until there were no requests of the site and no finite streams for half a second.
+    pub async fn without_long_calls(&self) {
+        self.without(|| self.has(SITE) || self.has_finite_streams()).await;
+    }
+
+    async fn without(&self, is_busy: impl Fn() -> bool) {
         let mut idle_polls = 0;
         while idle_polls < IDLE_POLLS {
             sleep(IDLE_POLL_INTERVAL).await;
-            idle_polls = if self.has_calls() { 0 } else { idle_polls + 1 };
-        }
-    }
-
-    /// Waits until no request of the site is in flight.
-    pub async fn without_site_requests(&self) {
-        while self.calls[SITE].load(Ordering::Relaxed) > 0 {
-            sleep(IDLE_POLL_INTERVAL).await;
+            idle_polls = if is_busy() { 0 } else { idle_polls + 1 };
         }
     }
 
@@ -131,7 +171,7 @@ impl ConnectionBudget {
             sleep(age_limit).await;
             // New calls are now counted where those from before this era were.
             let next = self.era.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
-            if self.calls[next % 2].load(Ordering::Relaxed) > 0 {
+            if self.has(next % 2) {
                 return;
             }
         }
@@ -211,13 +251,18 @@ impl Reservation {
         Self::counted(budget, SITE)
     }
 
+    /// For a stream that comes to an end by itself, or a message of one. It does not age.
+    pub fn for_finite(budget: &Arc<ConnectionBudget>) -> Self {
+        Self::counted(budget, FINITE)
+    }
+
     fn counted(budget: &Arc<ConnectionBudget>, call: usize) -> Self {
         budget.calls[call].fetch_add(1, Ordering::Relaxed);
         budget.note_use();
         Self { budget: budget.clone(), bytes: 0, call: Some(call) }
     }
 
-    /// For a message of a stream.
+    /// For a message of a stream without an end.
     pub fn for_message(budget: &Arc<ConnectionBudget>) -> Self {
         Self { budget: budget.clone(), bytes: 0, call: None }
     }

@@ -96,7 +96,7 @@ impl Peer {
     /// The names of the client's certificate, while it is valid.
     pub fn names(&self) -> &[String] {
         match &self.certificate {
-            Some(certificate) if !self.is_distrusted.load(Ordering::Relaxed) => &certificate.names,
+            Some(certificate) if self.is_trusted() => &certificate.names,
             _ => &[],
         }
     }
@@ -126,6 +126,11 @@ impl Peer {
             tokio::time::sleep(left.min(CLOCK_CHECK_INTERVAL)).await;
         }
         self.distrust();
+    }
+
+    /// Whether the certificate, if there is one, is valid.
+    pub fn is_trusted(&self) -> bool {
+        !self.is_distrusted.load(Ordering::Relaxed)
     }
 
     /// Ends the certificate's use.

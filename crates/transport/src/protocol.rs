@@ -105,6 +105,20 @@ pub fn stream_evicted() -> Status {
     )
 }
 
+/// The status that ends a stream because its connection has grown old.
+pub fn connection_old() -> Status {
+    let message = "the connection is old: continue on a new one, from the last token, or with the \
+        same call if its responses have none";
+    retry(Code::Unavailable, "STREAM_ENDED", message)
+}
+
+/// The status that ends a stream that has not finished in the time of a stop.
+pub fn server_stopping() -> Status {
+    let message = "the server stops: continue at another one, or once it is back, from the last \
+        token, or with the same call if its responses have none";
+    retry(Code::Unavailable, "STREAM_ENDED", message)
+}
+
 /// The status for a call past its deadline.
 pub fn deadline(is_mutation: bool) -> Status {
     let message = match is_mutation {

@@ -61,6 +61,10 @@ pub trait Target: Copy + Send + Sync {
     /// The maximum number of open streams of the method, if its calls are long-lived streams.
     fn max_streams(self) -> Option<usize>;
 
+    /// Whether a stream of the method comes to an end by itself, as an export does and a watch does
+    /// not.
+    fn is_finite(self) -> bool;
+
     /// Whether a call may compute for long, so that it takes turns with others.
     fn is_scan(self) -> bool;
 

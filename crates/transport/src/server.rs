@@ -14,8 +14,12 @@ use super::connection::in_memory::{InMemory, InMemoryListener};
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
 use super::http::Http;
+use super::log_throttle::LogThrottle;
 use super::options::Options;
 use super::routes::Routes;
+
+/// Throttles the log while no connection can be accepted.
+static ACCEPT_ERRORS: LogThrottle = LogThrottle::new();
 
 /// A socket that accepts connections.
 pub struct Listener {
@@ -43,7 +47,9 @@ impl Listener {
                     return stream;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if let Some(suppressed) = ACCEPT_ERRORS.step() {
+                        tracing::warn!(%error, suppressed, "cannot accept a connection");
+                    }
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tonic::Status;
 
 use crate::eviction::{EvictionEntry, EvictionQueue};
-use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::memory_budget::{ConnectionBudget, Ending, Reservation};
 use crate::protocol;
 use polynym_access::{Caller, Permit, share_of};
 
@@ -23,6 +23,8 @@ pub struct StreamMethod {
     pub index: usize,
     /// The maximum number of its streams.
     pub limit: usize,
+    /// Whether its streams come to an end by themselves.
+    pub is_finite: bool,
 }
 
 /// The permit of a stream: it is in the extensions of the request, for work that goes on when the
@@ -34,6 +36,8 @@ pub struct OpenStream {
     budget: Arc<ConnectionBudget>,
     _of_connection: Permit<1>,
     holder: Holder,
+    /// The reservation of a stream that comes to an end by itself: its connection waits for it.
+    finite: Option<Reservation>,
 }
 
 enum Holder {
@@ -50,7 +54,7 @@ impl OpenStream {
     /// The caller or the connection has its share, or the pool is used up.
     pub fn of_caller(
         budget: &Arc<ConnectionBudget>,
-        StreamMethod { index, limit }: StreamMethod,
+        StreamMethod { index, limit, is_finite }: StreamMethod,
         caller: &Caller,
     ) -> Result<Self, Status> {
         let of_connection = connection_permit(budget)?;
@@ -63,8 +67,8 @@ impl OpenStream {
             0 => protocol::stream_share_exhausted(),
             _ => protocol::too_many_streams(),
         })?;
-        let holder = Holder::Caller(Arc::new(permit));
-        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder })
+        let finite = is_finite.then(|| Reservation::for_finite(budget));
+        Ok(Self { finite, ..Self::new(budget, of_connection, Holder::Caller(Arc::new(permit))) })
     }
 
     /// Opens a stream of a client without a credential, in place of the oldest one if there are too
@@ -77,8 +81,7 @@ impl OpenStream {
         strangers: &Arc<EvictionQueue>,
     ) -> Result<Self, Status> {
         let of_connection = connection_permit(budget)?;
-        let holder = Holder::Stranger(strangers.add());
-        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder })
+        Ok(Self::new(budget, of_connection, Holder::Stranger(strangers.add())))
     }
 
     /// Opens a stream of a site.
@@ -87,7 +90,11 @@ impl OpenStream {
     /// The connection has too many streams.
     pub fn of_site(budget: &Arc<ConnectionBudget>) -> Result<Self, Status> {
         let of_connection = connection_permit(budget)?;
-        Ok(Self { budget: budget.clone(), _of_connection: of_connection, holder: Holder::Site })
+        Ok(Self::new(budget, of_connection, Holder::Site))
+    }
+
+    fn new(budget: &Arc<ConnectionBudget>, of_connection: Permit<1>, holder: Holder) -> Self {
+        Self { budget: budget.clone(), _of_connection: of_connection, holder, finite: None }
     }
 
     /// The permit; none for a client without a credential.
@@ -112,9 +119,30 @@ impl OpenStream {
         }
     }
 
+    /// Waits until the connection or the server ends the stream before its time. Returns the
+    /// status.
+    pub fn ended(&self) -> impl Future<Output = Status> + Send + use<> {
+        let (mut ending, is_finite) = (self.budget.ending(), self.finite.is_some());
+        async move {
+            let is_reached = |ending: &Ending| match ending {
+                Ending::None => false,
+                Ending::Endless => !is_finite,
+                Ending::Distrusted | Ending::Stopping => true,
+            };
+            match ending.wait_for(is_reached).await.map(|reached| *reached) {
+                Ok(Ending::Stopping) => protocol::server_stopping(),
+                Ok(_) => protocol::connection_old(),
+                Err(_) => std::future::pending().await,
+            }
+        }
+    }
+
     /// A reservation for a message of the stream.
     pub fn reserve_message(&self) -> Reservation {
-        Reservation::for_message(&self.budget)
+        match self.finite {
+            Some(_) => Reservation::for_finite(&self.budget),
+            None => Reservation::for_message(&self.budget),
+        }
     }
 
     /// A reservation until the client reads on. It ages like a call.
@@ -136,8 +164,8 @@ mod tests {
     use super::*;
     use crate::memory_budget::GlobalBudget;
 
-    const WATCH: StreamMethod = StreamMethod { index: 3, limit: 64 };
-    const IMPORT: StreamMethod = StreamMethod { index: 9, limit: 4 };
+    const WATCH: StreamMethod = StreamMethod { index: 3, limit: 64, is_finite: false };
+    const IMPORT: StreamMethod = StreamMethod { index: 9, limit: 4, is_finite: true };
 
     fn connection(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
         Arc::new(ConnectionBudget::new(total.clone()))
@@ -174,7 +202,7 @@ mod tests {
         let one = connection(&total);
         let open = || OpenStream::of_caller(&one, IMPORT, &anonymous);
         let held: Vec<_> = std::iter::from_fn(|| open().ok()).collect();
-        assert_eq!((held.len(), one.has_calls()), (2, false));
+        assert_eq!((held.len(), one.has_calls()), (2, true));
         assert_eq!(fill(&total, IMPORT, &anonymous).len(), 2, "others have the rest");
         let watches = std::iter::from_fn(|| OpenStream::of_caller(&one, WATCH, &anonymous).ok());
         assert_eq!(watches.collect::<Vec<_>>().len(), MAX_CONNECTION_STREAMS - held.len());

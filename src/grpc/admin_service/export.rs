@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
+use locality_uuid::LocalityId;
 use tonic::Status;
 
 use crate::grpc::raw_response::Exported as Message;
@@ -17,6 +18,7 @@ use polynym_directory::model::record::Hold;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
 use polynym_directory::service::transfer::export::Export;
+use polynym_directory::service::transfer::export::position::ExportPosition;
 use polynym_proto::v1;
 use v1::export_users_response::{End, Start};
 
@@ -25,7 +27,7 @@ const FULL_MESSAGE_BYTES: usize = 256 << 10;
 
 pub type Responses = Pin<Box<dyn Stream<Item = Result<Message, Status>> + Send>>;
 
-/// Exports a tenant.
+/// Exports a tenant, or continues an export.
 pub async fn export(
     directory: &Arc<Directory>,
     tenant: Tenant,
@@ -35,24 +37,21 @@ pub async fn export(
         let message = "must be absent: only the present can be exported";
         return Err(status(Error::invalid(Invalid::Field, "read_time", message)));
     }
+    let page_size = usize::try_from(request.page_size)
+        .map_err(|_| status(Error::invalid(Invalid::Field, "page_size", "must not be negative")))?;
     let read_time = Some(time_message(directory.now().time));
-    let (export, record) = directory.begin_export(tenant).await.map_err(status)?;
+    let begun = directory.begin_export(tenant, &request.page_token).await;
+    let (export, record) = begun.map_err(status)?;
     let start = Message {
         // No store keeps a snapshot however long an export takes.
         start: Some(Start { exact: false, read_time }),
         ..Message::default()
     };
-    let tenant_record = record.map(|record| Message {
+    let tenant_record = record.filter(|_| !export.is_resumed()).map(|record| Message {
         tenant_record: Some(tenant_message(&record)),
         ..Message::default()
     });
 
-    let page_size = match request.page_size {
-        0 => None,
-        size => Some(usize::try_from(size).map_err(|_| {
-            status(Error::invalid(Invalid::Field, "page_size", "must not be negative"))
-        })?),
-    };
     let pages = stream::try_unfold(Some(export), move |export| async move {
         let Some(mut export) = export else { return Ok(None) };
         let page = next_page(&mut export, page_size).await.map_err(status)?;
@@ -67,59 +66,62 @@ pub async fn export(
 }
 
 /// The next messages: users, then holds. None at the end.
-async fn next_page(
-    export: &mut Export,
-    page_size: Option<usize>,
-) -> Result<Option<Vec<Message>>, Error> {
-    let Some(page) = export.page().await? else {
-        let holds = export.holds().await?;
-        let messages = || holds.iter().filter_map(hold_line).collect();
-        return Ok((!holds.is_empty()).then(messages));
-    };
-    let (mut users, mut unreadable_user_ids) = (Vec::new(), Vec::new());
-    for user in page {
-        match user {
-            Ok(user) => users.push(user),
-            Err(id) => unreadable_user_ids.push(id.to_string()),
-        }
+async fn next_page(export: &mut Export, page_size: usize) -> Result<Option<Vec<Message>>, Error> {
+    if let Some(page) = export.page().await? {
+        return Ok(Some(user_messages(export, page, page_size)));
     }
-    let mut messages = match page_size {
-        None => users.into_iter().map(user_line).collect(),
-        Some(size) => user_messages(users, size),
-    };
-    if !unreadable_user_ids.is_empty() {
-        messages.push(Message { unreadable_user_ids, ..Message::default() });
-    }
-    Ok(Some(messages))
+    let holds = export.holds().await?;
+    let messages = || holds.iter().filter_map(|hold| hold_message_of(export, hold)).collect();
+    Ok((!holds.is_empty()).then(messages))
 }
 
 fn end_message(export: &Export) -> Message {
     Message { end: Some(End { exact: export.is_exact() }), ..Message::default() }
 }
 
-fn hold_line(hold: &Hold) -> Option<Message> {
+fn hold_message_of(export: &Export, hold: &Hold) -> Option<Message> {
     let tenant = hold.key.parts().0.to_owned();
     let ownerless_hold = Some(v1::OwnerlessHold { tenant, hold: Some(hold_message(hold)?) });
-    Some(Message { ownerless_hold, ..Message::default() })
+    let page_token = export.token(&ExportPosition::Holds(Some(hold.key.clone())));
+    Some(Message { ownerless_hold, page_token, ..Message::default() })
 }
 
-fn user_line(exported: ExportedUser) -> Message {
-    let ExportedUser { user, internals, .. } = exported;
-    Message { user: user.into_bytes(), internals, ..Message::default() }
-}
-
-/// Messages of at most `size` users.
-fn user_messages(page: Vec<ExportedUser>, size: usize) -> Vec<Message> {
-    let mut messages = Vec::new();
+/// Messages of at most `size` users, or with one user each if it is 0.
+fn user_messages(
+    export: &Export,
+    page: Vec<Result<ExportedUser, LocalityId>>,
+    size: usize,
+) -> Vec<Message> {
+    let (mut messages, count) = (Vec::new(), page.len());
     let (mut message, mut bytes) = (Message::default(), 0);
-    for exported in page {
-        bytes += exported.user.as_bytes().len() + exported.internals.len();
-        message.users.push(exported.into());
-        if message.users.len() >= size || bytes >= FULL_MESSAGE_BYTES {
+    for (n, user) in (1..).zip(page) {
+        let id = match user {
+            Ok(exported) => {
+                let id = exported.id;
+                bytes += exported.user.as_bytes().len() + exported.internals.len();
+                match size {
+                    0 => {
+                        (message.user, message.internals) =
+                            (exported.user.into_bytes(), exported.internals);
+                    }
+                    _ => message.users.push(exported.into()),
+                }
+                id
+            }
+            Err(id) => {
+                message.unreadable_user_ids.push(id.to_string());
+                id
+            }
+        };
+        let is_full = !message.user.is_empty()
+            || size > 0 && message.users.len() >= size
+            || bytes >= FULL_MESSAGE_BYTES;
+        // What cannot be read is before the position of its message, too.
+        if is_full || n == count {
+            message.page_token = export.token(&ExportPosition::Users(Some(id)));
             messages.push(std::mem::take(&mut message));
             bytes = 0;
         }
     }
-    messages.extend(Some(message).filter(|message| !message.users.is_empty()));
     messages
 }

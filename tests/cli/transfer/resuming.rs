@@ -1,12 +1,14 @@
 //! Interrupted imports, which resume.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, json};
 
 use super::{embedded, export, import, import_with_kills, sample};
-use crate::server::polynym;
+use crate::server::{Server, polynym};
 use crate::stderr;
 use crate::stdout;
 
@@ -97,4 +99,84 @@ fn an_undone_import_can_be_repeated() {
         assert!(stdout(&again).starts_with(expected), "{}", stdout(&again));
         assert_eq!(states(), wanted);
     }
+}
+
+/// Lines of users whose export is several times what a client receives ahead.
+fn large_users() -> Vec<u8> {
+    let mut lines = String::new();
+    for n in 0..200 {
+        let note = json!({ "stringValue": "x".repeat(4_000) });
+        let notes: Map<_, _> = (0..8).map(|n| (format!("note{n}"), note.clone())).collect();
+        let identities = json!([{ "identifier": { "handle": format!("user{n}") } }]);
+        let user = json!({ "identities": identities, "attributes": notes });
+        lines += &format!("{user}\n");
+    }
+    lines.into_bytes()
+}
+
+#[test]
+fn an_export_continues_after_its_server_was_restarted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let serve = |address: &str| {
+        let mut command = polynym(&["serve", "--listen", address, "--log", "error"]);
+        Server::start_with(&mut command, &["--store", &store, "--drain", "500ms"])
+    };
+    let server = serve("127.0.0.1:0");
+    let imported = import(&server, folder.path(), &[], &large_users());
+    assert!(imported.status.success(), "{}", stderr(&imported));
+    let whole = export(&server, &[]);
+
+    let mut child = polynym(&["export", "--server", &server.url])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = child.stdout.take().unwrap();
+    let mut text = vec![0; 1 << 20];
+    output.read_exact(&mut text).unwrap();
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    server.signal("TERM");
+    assert!(server.wait().success());
+    let restarted = serve(&address);
+    output.read_to_end(&mut text).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let told = stderr(&ended);
+    assert!(ended.status.success(), "{told}");
+    for said in ["interrupted after", "200 users, not as of one moment"] {
+        assert!(told.contains(said), "{told}");
+    }
+    let text = String::from_utf8(text).unwrap();
+    let (tenants, users): (Vec<_>, Vec<_>) =
+        text.lines().partition(|line| line.contains("\"tenant_record\""));
+    assert_eq!(tenants.len(), 1);
+    assert!(users == whole, "{} users", users.len());
+    drop(restarted);
+}
+
+#[test]
+fn an_import_tells_how_to_continue_after_its_server_has_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store, "--drain", "1s"]);
+    let mut child = polynym(&["import", "-", "--server", &server.url])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&sample(&["--users", "20", "--dirty", "0"])).unwrap();
+    let since = Instant::now();
+    while export(&server, &[]).len() < 20 {
+        assert!(since.elapsed() < Duration::from_secs(60), "nothing is imported");
+        sleep(Duration::from_millis(50));
+    }
+    server.signal("TERM");
+    let told = stderr(&child.wait_with_output().unwrap());
+    assert!(server.wait().success());
+    for said in ["interrupted after 20 lines", "STREAM_ENDED", "run the same command again"] {
+        assert!(told.contains(said), "{told}");
+    }
+    drop(input);
 }

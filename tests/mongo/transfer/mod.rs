@@ -3,9 +3,11 @@
 mod directions;
 mod ids;
 
+use crate::calls::Client;
 use crate::server::Server;
 use crate::servers::{self, Databases};
 use crate::support::output::assert_fails;
+use crate::support::scenarios::exports::continue_after_each_token;
 use crate::support::scenarios::transfer::names_are_limited;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,4 +37,12 @@ async fn the_backup_command_refuses_mongodb() {
     })
     .await
     .unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_continue_after_each_token_on_mongodb() {
+    let factory = Databases::of_set(servers::one_member().await, "").factory();
+    let uri = factory.uri().await;
+    let server = Server::start(&["--store", &uri]);
+    continue_after_each_token(&mut Client::connect(&server.url).await).await;
 }

@@ -144,8 +144,12 @@ const CONNECTION_IDLE: Setting = Setting::new(
     "5m",
     "Idle time after which clients are asked to reconnect",
 );
-const DRAIN: Setting =
-    Setting::new("drain", "TIME", "10s", "Time for calls to finish after a stop was requested");
+const DRAIN: Setting = Setting::new(
+    "drain",
+    "TIME",
+    "10s",
+    "Time for calls and streams to finish after a stop was requested",
+);
 const THREADS: Setting =
     Setting::new("threads", "N", "", "Threads that handle calls; by default, one per core");
 const MAX_COUNT: usize = 1_000_000;

@@ -15,6 +15,7 @@ use tracing::Instrument;
 
 use super::call_protocol::CallProtocol;
 use super::count::CallCount;
+use super::detachable::Detachable;
 use super::permits::CallPermits;
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
 use super::turns::{Steps, Turns, in_steps};
@@ -23,10 +24,11 @@ use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
+use crate::request_body::{self, RequestBody};
 use crate::routes::{PermitKind, Refusal, Routes, Target};
 use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
-use crate::{protocol, request_body, rich_status};
-use polynym_access::{ActiveCount, Call, Caller};
+use crate::{protocol, rich_status};
+use polynym_access::{ActiveCount, Call, Caller, Permit};
 
 /// The counter of panics.
 pub const PANICS: (&str, &str) = ("polynym_panics_total", "Handlers that panicked");
@@ -137,7 +139,8 @@ impl<R: Routes> CallHandler<R> {
         };
         let steps = call.as_deref().and_then(|call| self.steps(target, budget, call));
         if let Some(limit) = target.max_streams() {
-            let method = StreamMethod { index: target.index(), limit };
+            let (index, is_finite) = (target.index(), target.is_finite());
+            let method = StreamMethod { index, limit, is_finite };
             let opened = match &call {
                 Some(call) => OpenStream::of_caller(budget, method, call),
                 None => OpenStream::of_stranger(budget, &self.strangers),
@@ -156,12 +159,12 @@ impl<R: Routes> CallHandler<R> {
             let limit = target.max_message_bytes();
             let request = rpc.read_message(request, limit, &mut reservation).await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
-            let _permit = match target.permit_kind().zip(call.as_deref()) {
+            let permit = match target.permit_kind().zip(call.as_deref()) {
                 Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
                 Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
             };
-            Ok(in_steps(steps, self.routes.call(target, request)).await)
+            Ok(self.execute(target, request, steps, permit).await)
         };
         let span = count.log_span();
         let response = self.with_deadline(target, timeout, answer).instrument(span).await;
@@ -169,6 +172,27 @@ impl<R: Routes> CallHandler<R> {
 
         let response = rpc.respond(response, Some(&mut reservation)).await;
         ResponseBody::call(response, reservation, rpc.end_frame())
+    }
+
+    /// Executes a call. A mutation goes on if its caller leaves, and keeps its permit: callers that
+    /// leave cannot begin more than others.
+    async fn execute(
+        self: &Arc<Self>,
+        target: R::Target,
+        request: Request<RequestBody>,
+        steps: Option<Steps>,
+        permit: Option<Permit<2>>,
+    ) -> Response<Body> {
+        if target.permit_kind() != Some(PermitKind::Mutation) || steps.is_some() {
+            let _permit = permit;
+            return in_steps(steps, self.routes.call(target, request)).await;
+        }
+        let handler = self.clone();
+        let mutation = async move {
+            let _permit = permit;
+            handler.routes.call(target, request).await
+        };
+        Detachable::new(mutation, self.timeout).await
     }
 
     /// The steps of a call that may compute for long. Callers take turns; without credentials,
@@ -215,12 +239,13 @@ impl<R: Routes> CallHandler<R> {
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let target = R::Target::from_path(request.uri().path());
-        let (revoked, evicted) =
-            (self.clone().revocation(peer.clone(), &request), stream.evicted());
+        let revoked = self.clone().revocation(peer.clone(), &request);
+        let (evicted, ended) = (stream.evicted(), stream.ended());
         let mut end: Revoked = Box::pin(async move {
             tokio::select! {
                 refusal = revoked => refusal,
                 () = evicted => protocol::stream_evicted(),
+                status = ended => status,
             }
         });
         if let Some(permit) = stream.permit() {

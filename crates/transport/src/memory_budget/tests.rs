@@ -152,10 +152,10 @@ async fn a_request_of_the_site_is_in_use_and_never_stuck() {
         timeout(wait, budget.stuck(limit)),
         timeout(wait, budget.unused(limit)),
         timeout(wait, budget.idle()),
-        timeout(wait, budget.without_site_requests()),
+        timeout(wait, budget.without_long_calls()),
     );
     assert!(stuck.is_err() && unused.is_err() && idle.is_err() && finished.is_err());
     drop(request);
     let _call = Reservation::for_call(&budget);
-    budget.without_site_requests().await;
+    budget.without_long_calls().await;
 }

@@ -14,7 +14,10 @@ use crate::model::tenant_record::TenantRecord;
 use crate::service::Directory;
 use crate::service::read_size::ReadSize;
 use crate::stores::ExportSnapshot;
-use polynym_identifier::IdentityKey;
+
+pub mod position;
+
+use position::ExportPosition;
 
 /// Users in the first page, users in any later one, and holds in a page.
 const FIRST_PAGE: usize = 32;
@@ -36,11 +39,10 @@ pub struct Export {
     tenant: Tenant,
     /// The snapshot, until the store drops it.
     snapshot: Option<Box<dyn ExportSnapshot>>,
-    after: Option<LocalityId>,
-    has_users: bool,
+    position: ExportPosition,
+    /// Whether an earlier export had the users before the position where this one began.
+    is_resumed: bool,
     read_size: ReadSize,
-    /// The key of the last hold without an owner.
-    after_hold: Option<IdentityKey>,
 }
 
 impl Directory {
@@ -62,14 +64,19 @@ impl Directory {
         copied.map_err(|error| Error::Internal(error.into()))?.0
     }
 
-    /// Begins an export of a tenant. Returns the tenant's record, if it has one.
+    /// Begins an export of a tenant, or continues one after the position of a token. Returns the
+    /// tenant's record, if it has one.
     ///
     /// # Errors
-    /// [`Error::TenantNotFound`], except for the default tenant; [`Error::Unavailable`].
+    /// [`Error::TenantNotFound`], except for the default tenant; [`Error::Invalid`] if the token is
+    /// not of an export of this tenant, or older than a day; [`Error::Unavailable`].
     pub async fn begin_export(
         self: &Arc<Self>,
         tenant: Tenant,
+        page_token: &str,
     ) -> Result<(Export, Option<TenantRecord>), Error> {
+        let (key, now) = (&self.backend.token_key, self.now().time);
+        let position = ExportPosition::open(key, page_token, &tenant, now)?;
         let snapshot = self.backend.search.snapshot().await?;
         let in_snapshot = match &snapshot {
             Some(snapshot) => snapshot.tenant(&tenant).await?,
@@ -83,23 +90,27 @@ impl Directory {
             return Err(Error::TenantNotFound);
         }
         let (directory, read_size) = (self.clone(), ReadSize::new(FIRST_PAGE, MAX_PAGE));
-        let export = Export {
-            directory,
-            tenant,
-            snapshot,
-            after: None,
-            has_users: true,
-            read_size,
-            after_hold: None,
-        };
+        let is_resumed = !page_token.is_empty();
+        let export = Export { directory, tenant, snapshot, position, is_resumed, read_size };
         Ok((export, record))
     }
 }
 
 impl Export {
-    /// Whether everything returned so far comes from one snapshot.
+    /// Whether everything so far comes from one snapshot.
     pub const fn is_exact(&self) -> bool {
-        self.snapshot.is_some()
+        self.snapshot.is_some() && !self.is_resumed
+    }
+
+    /// Whether the export continues an earlier one.
+    pub const fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+
+    /// The token from which another export continues at this position.
+    pub fn token(&self, position: &ExportPosition) -> String {
+        let (directory, tenant) = (&self.directory, &self.tenant);
+        position.seal(&directory.backend.token_key, tenant, directory.now().time)
     }
 
     /// The next users, in the order of their ids, and the ids of those that cannot be read; none at
@@ -108,12 +119,10 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     pub async fn page(&mut self) -> Result<Option<Vec<Result<ExportedUser, LocalityId>>>, Error> {
-        if !self.has_users {
-            return Ok(None);
-        }
+        let ExportPosition::Users(after) = self.position else { return Ok(None) };
         let limit = self.read_size.users();
         let in_snapshot = match &self.snapshot {
-            Some(snapshot) => snapshot.scan(&self.tenant, self.after, limit).await?,
+            Some(snapshot) => snapshot.scan(&self.tenant, after, limit).await?,
             None => None,
         };
         let scanned = match in_snapshot {
@@ -121,13 +130,16 @@ impl Export {
             None => {
                 self.snapshot = None;
                 let search = &self.directory.backend.search;
-                let scanned = search.scan(&self.tenant, self.after, limit).await?;
+                let scanned = search.scan(&self.tenant, after, limit).await?;
                 scanned.map(|record| ExportedUser::of(&record))
             }
         };
         let size = |user: &ExportedUser| user.user.as_bytes().len() + user.internals.len();
         self.read_size.adapt(scanned.users.len(), scanned.readable().map(size).sum());
-        (self.after, self.has_users) = (scanned.next, scanned.next.is_some());
+        self.position = match scanned.next {
+            Some(last) => ExportPosition::Users(Some(last)),
+            None => ExportPosition::Holds(None),
+        };
         Ok(Some(scanned.users))
     }
 
@@ -137,7 +149,8 @@ impl Export {
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     pub async fn holds(&mut self) -> Result<Vec<Hold>, Error> {
-        let (tenant, after) = (&self.tenant, self.after_hold.take());
+        let ExportPosition::Holds(after) = &self.position else { return Ok(Vec::new()) };
+        let tenant = &self.tenant;
         let in_snapshot = match &self.snapshot {
             Some(snapshot) => snapshot.ownerless_holds(tenant, after.as_ref(), MAX_PAGE).await?,
             None => None,
@@ -153,7 +166,9 @@ impl Export {
                     .await?
             }
         };
-        self.after_hold = holds.last().map(|hold| hold.key.clone());
+        if let Some(last) = holds.last() {
+            self.position = ExportPosition::Holds(Some(last.key.clone()));
+        }
         Ok(holds)
     }
 }
