@@ -8,9 +8,16 @@ use tokio::time::timeout;
 use url::form_urlencoded;
 
 use crate::failure::Failure;
+use crate::visit::Visit;
 
 /// The time for a form to arrive.
 pub const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum bytes of a form.
+pub const MAX_FORM_BYTES: usize = 256 << 10;
+/// The maximum number of fields of a form: a table of 1,000 columns has some for each.
+const MAX_FIELDS: usize = 8_192;
+/// The maximum number of fields of a form of somebody who is not signed in.
+const MAX_STRANGERS_FIELDS: usize = 64;
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +69,15 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let is_signed_in = request.extensions().get::<Visit>().is_some();
+        let max_fields = if is_signed_in { MAX_FIELDS } else { MAX_STRANGERS_FIELDS };
         let bytes = timeout(FORM_TIMEOUT, Bytes::from_request(request, state)).await;
         let bytes =
             bytes.map_err(|_| Failure::Form("The form did not arrive in time.".to_owned()))?;
         let bytes = bytes.map_err(|_| Failure::Form("The form is too large.".to_owned()))?;
+        if bytes.iter().filter(|byte| **byte == b'&').count() >= max_fields {
+            return Err(Failure::Form("The form has too many fields.".to_owned()));
+        }
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }
