@@ -1,7 +1,7 @@
 //! Floods of frames that are no calls, from clients without a credential: their connections end,
 //! and another caller's look-ups go on beside them.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -19,6 +19,10 @@ const PRIORITY: u8 = 2;
 /// A type that no specification has.
 const UNKNOWN: u8 = 0x77;
 const CONNECTIONS: usize = 64;
+/// The threads that flood: more would keep the server from its cores.
+const THREADS: usize = 2;
+/// The time after which a closed connection is opened again: connecting is another attack.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The look-ups of the other caller in each phase.
 const LOOK_UPS: usize = 40;
 
@@ -38,13 +42,30 @@ impl Flood {
     /// Sends `frames` again and again on so many connections.
     fn start(address: &str, frames: &[u8], connections: usize) -> Self {
         let (is_over, closed) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
-        let threads = (0..connections).map(|_| {
+        let threads = (0..THREADS.min(connections)).map(|_| {
             let (address, frames) = (address.to_owned(), frames.to_vec());
             let (is_over, closed) = (is_over.clone(), closed.clone());
+            let connect = move || Flooding::connect(&address);
+            let mut own: Vec<_> = (0..connections.div_ceil(THREADS)).map(|_| connect()).collect();
             thread::spawn(move || {
                 while !is_over.load(Relaxed) {
-                    if flood(&address, &frames, &is_over) {
-                        closed.fetch_add(1, Relaxed);
+                    let mut waits = true;
+                    for flooding in &mut own {
+                        if flooding.closed.is_some_and(|at| at.elapsed() < PAUSE) {
+                            continue;
+                        } else if flooding.closed.is_some() {
+                            *flooding = connect();
+                        }
+                        match flooding.send(&frames) {
+                            Ok(count) => waits &= count == 0,
+                            Err(_) => {
+                                closed.fetch_add(1, Relaxed);
+                                flooding.closed = Some(Instant::now());
+                            }
+                        }
+                    }
+                    if waits {
+                        sleep(Duration::from_millis(1));
                     }
                 }
             })
@@ -61,26 +82,38 @@ impl Flood {
     }
 }
 
-/// Floods one connection. Returns whether the server has closed it.
-fn flood(address: &str, frames: &[u8], is_over: &AtomicBool) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    let greeting = [PREFACE, &frame(SETTINGS, 0, &[])].concat();
-    if stream.write_all(&greeting).is_err() {
-        return true;
+/// A connection of a flood.
+struct Flooding {
+    stream: TcpStream,
+    /// The bytes of the frames that were sent.
+    sent: usize,
+    /// When the server closed it.
+    closed: Option<Instant>,
+}
+
+impl Flooding {
+    fn connect(address: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // The server may close it at any time: the next write tells.
+        let _ = stream.write_all(&[PREFACE, &frame(SETTINGS, 0, &[])].concat());
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, sent: 0, closed: None }
     }
-    stream.set_nonblocking(true).unwrap();
-    let (mut sent, mut answers) = (0, [0; 16_384]);
-    while !is_over.load(Relaxed) {
-        match (stream.read(&mut answers), stream.write(&frames[sent..])) {
-            (Ok(0), _) => return true,
-            (Err(error), _) | (_, Err(error)) if error.kind() != ErrorKind::WouldBlock => {
-                return true;
-            }
-            (_, Ok(count)) => sent = (sent + count) % frames.len(),
-            _ => sleep(Duration::from_millis(1)),
+
+    /// Sends what the socket takes, and returns the number of bytes. Fails once the server has
+    /// closed the connection.
+    fn send(&mut self, frames: &[u8]) -> io::Result<usize> {
+        let waits = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+        if self.stream.read(&mut [0; 16_384]).map(Some).or_else(waits)? == Some(0) {
+            return Err(ErrorKind::UnexpectedEof.into());
         }
+        let count = self.stream.write(&frames[self.sent..]).map(Some).or_else(waits)?;
+        self.sent = (self.sent + count.unwrap_or_default()) % frames.len();
+        Ok(count.unwrap_or_default())
     }
-    false
 }
 
 /// The times of look-ups, one after the other.
