@@ -54,9 +54,9 @@ impl LineBreaks {
         }
     }
 
-    /// The line of the first cell of the row, from 1, once the row was read.
-    pub const fn line(&self) -> i64 {
-        self.passed + 1
+    /// The line of the first cell of the row, from 1, and its offset, once the row was read.
+    pub const fn row(&self) -> (i64, u64) {
+        (self.passed + 1, self.row_start)
     }
 
     /// Joins the breaks after the beginning of the row: all are in the row, which goes on.
@@ -104,7 +104,7 @@ mod tests {
                 assert!(breaks.later.len() <= 1_001, "{text:?}");
             }
             breaks.begin_row(breaks.count);
-            assert_eq!(breaks.line(), 100_001, "{text:?}");
+            assert_eq!(breaks.row(), (100_001, breaks.count), "{text:?}");
         }
     }
 }

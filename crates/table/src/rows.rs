@@ -181,8 +181,8 @@ impl<R: Read> Rows<R> {
         if !self.reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
             return Ok(None);
         }
-        let line = self.progress.line_breaks.borrow().line();
-        let bytes = (self.reader.position().byte() - start) as usize;
+        let (line, start) = self.progress.line_breaks.borrow().row();
+        let bytes = self.reader.position().byte().saturating_sub(start) as usize;
         self.drop_surplus(&mut record);
         let error = self.check(&record, bytes).err();
         let cells = match bytes {
