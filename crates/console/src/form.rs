@@ -8,7 +8,6 @@ use tokio::time::timeout;
 use url::form_urlencoded;
 
 use crate::failure::Failure;
-use crate::visit::Visit;
 
 /// The time for a form to arrive.
 pub const FORM_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,6 +17,10 @@ pub const MAX_FORM_BYTES: usize = 256 << 10;
 const MAX_FIELDS: usize = 8_192;
 /// The maximum number of fields of a form of somebody who is not signed in.
 const MAX_STRANGERS_FIELDS: usize = 64;
+
+/// Marks a request whose form may have many fields: somebody is signed in.
+#[derive(Clone, Copy, Debug)]
+pub struct ManyFields;
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]
@@ -69,8 +72,8 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
-        let is_signed_in = request.extensions().get::<Visit>().is_some();
-        let max_fields = if is_signed_in { MAX_FIELDS } else { MAX_STRANGERS_FIELDS };
+        let is_many = request.extensions().get::<ManyFields>().is_some();
+        let max_fields = if is_many { MAX_FIELDS } else { MAX_STRANGERS_FIELDS };
         let bytes = timeout(FORM_TIMEOUT, Bytes::from_request(request, state)).await;
         let bytes =
             bytes.map_err(|_| Failure::Form("The form did not arrive in time.".to_owned()))?;

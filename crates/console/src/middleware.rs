@@ -15,7 +15,7 @@ use tokio::time::sleep;
 use crate::console::Shared;
 use crate::context::{self, ClientAddress, Context};
 use crate::failure::Shown;
-use crate::form::MAX_FORM_BYTES;
+use crate::form::{MAX_FORM_BYTES, ManyFields};
 use crate::frame::Frame;
 use crate::pages::events::STREAM_TYPE;
 use crate::pages::{arrival, error, sign_in};
@@ -64,6 +64,7 @@ pub async fn with_session(
     }
     request.extensions_mut().insert(context.clone());
     if let Some(visit) = &visit {
+        request.extensions_mut().insert(ManyFields);
         request.extensions_mut().insert(visit.clone());
     }
     let session = visit.as_ref().map(|visit| visit.session.clone());
@@ -72,11 +73,7 @@ pub async fn with_session(
     let mut response = context::scope(trace, answer).await;
     drop(permit);
     if response.extensions_mut().remove::<sign_in::WrongToken>().is_some() {
-        let _waiting = match shared.requests.of_wrong_token() {
-            Ok(waiting) => waiting,
-            Err(busy) => return error::answer(&busy, frame(None, context)),
-        };
-        sleep(WRONG_TOKEN_PAUSE).await;
+        return after_pause(&shared, response, context).await;
     }
     if let Some(session) = session.filter(|_| is_download(&response)) {
         response = response.map(|body| until_ended(body, shared, session));
@@ -85,6 +82,21 @@ pub async fn with_session(
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
+}
+
+/// The answer to a wrong token, which waits; one of too many is another.
+async fn after_pause(
+    shared: &Shared,
+    response: Response<Body>,
+    context: Context,
+) -> Response<Body> {
+    match shared.requests.of_wrong_token() {
+        Ok(_waiting) => {
+            sleep(WRONG_TOKEN_PAUSE).await;
+            response
+        }
+        Err(busy) => error::answer(&busy, frame(None, context)),
+    }
 }
 
 /// The visit of somebody who is signed in.
