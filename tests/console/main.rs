@@ -24,6 +24,7 @@ mod owners;
 mod policies;
 mod search;
 mod signing_in;
+mod strangers;
 mod tenants;
 mod tokens;
 mod usage;

@@ -1,7 +1,10 @@
 //! Sessions, and what protects them.
 
+use std::fs;
+use std::time::Duration;
+
 use http::Request;
-use http::header::{CONTENT_TYPE, SET_COOKIE};
+use http::header::{CONTENT_TYPE, SET_COOKIE, STRICT_TRANSPORT_SECURITY};
 use http_body_util::Full;
 
 use crate::browser::{HOME, Site};
@@ -26,9 +29,32 @@ async fn a_token_opens_a_session_which_ends_with_it() {
     thief.get(&home).await.assert_has(&["Role: viewer"]);
     site.revoke("ana");
     while thief.get(&home).await.text.contains("Role: viewer") {
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     browser.get(&home).await.assert_has(&["<h1>Sign in</h1>"]);
+}
+
+#[tokio::test]
+async fn a_session_stays_ended_when_its_token_is_made_again() {
+    let site = GuardedSite::start(&[("ana", "viewer", "*"), ("adam", "admin", "*")]);
+    let (idle, mut busy) = (site.browser("ana").await, site.browser("ana").await);
+    let mut other = site.browser("adam").await;
+    let home = format!("{HOME}/");
+    let before = fs::read(site.file()).unwrap();
+    site.revoke("ana");
+    while busy.get(&home).await.text.contains("Role: viewer") {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    fs::write(site.file(), before).unwrap();
+    let right = [("token", site.token("ana")), ("next", "")];
+    while busy.post("/console/sign-in", &right).await.status != 200 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    busy.get(&home).await.assert_has(&["Role: viewer"]);
+    other.get(&home).await.assert_has(&["Role: admin"]);
+    let mut thief = site.site.browser().await;
+    thief.steal(&idle);
+    thief.get(&home).await.assert_has(&["<h1>Sign in</h1>"]);
 }
 
 #[tokio::test]
@@ -52,6 +78,8 @@ async fn pages_are_protected() {
     let page = browser.get("/console/").await;
     assert_eq!(page.response.header("cache-control"), "no-store");
     assert_eq!(page.response.header("x-frame-options"), "DENY");
+    // Without TLS, browsers must not ask for it.
+    assert!(!page.response.headers.contains_key(STRICT_TRANSPORT_SECURITY));
     let policy = page.response.header("content-security-policy");
     assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
     assert!(!policy.contains("unsafe"), "{policy}");
@@ -82,6 +110,7 @@ async fn behind_a_proxy_the_cookie_is_sent_with_tls_alone() {
     let response = browser.open(sign_in.unwrap()).await;
     let cookie = response.headers()[SET_COOKIE].to_str().unwrap();
     assert!(cookie.starts_with("__Host-polynym_session=") && cookie.contains("Secure"), "{cookie}");
+    assert_eq!(response.headers()[STRICT_TRANSPORT_SECURITY], "max-age=31536000");
 }
 
 #[tokio::test]

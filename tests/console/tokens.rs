@@ -52,9 +52,14 @@ impl GuardedSite {
         browser
     }
 
+    /// The credentials file.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("callers.toml")
+    }
+
     /// Revokes the tokens of a caller. The server follows within seconds.
     pub fn revoke(&self, name: &str) {
-        let file: PathBuf = self.folder.path().join("callers.toml");
+        let file = self.file();
         assert!(fs::exists(&file).unwrap());
         let arguments = ["token", "revoke", name, "--credentials", file.to_str().unwrap()];
         assert!(polynym(&arguments).output().unwrap().status.success());

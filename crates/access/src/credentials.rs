@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use serde::Deserialize;
 use toml::value::Datetime;
@@ -26,6 +26,8 @@ pub struct Credentials {
     tokens: HashMap<String, Arc<Credential>>,
     /// Those with a certificate, by the name in the certificate.
     certificates: HashMap<String, Vec<Arc<Credential>>>,
+    /// Since when the tokens count that the first file did not have, by their ids.
+    since: HashMap<String, Instant>,
 }
 
 /// One `[[caller]]` of the file.
@@ -122,6 +124,24 @@ impl Credentials {
         Ok(())
     }
 
+    /// Notes which tokens the file did not have `before`: they count from now on.
+    pub(crate) fn follow(&mut self, before: &Self) {
+        let now = Instant::now();
+        for (id, credential) in &self.tokens {
+            let known = before.tokens.get(id);
+            let is_known = known.is_some_and(|known| known.has_token_of(credential));
+            let since = if is_known { before.since.get(id).copied() } else { Some(now) };
+            if let Some(since) = since {
+                self.since.insert(id.clone(), since);
+            }
+        }
+    }
+
+    /// Whether a token has been in the file all the time since then.
+    pub(crate) fn has_known(&self, token: Token<'_>, began: Instant) -> bool {
+        self.since.get(token.id()).is_none_or(|since| *since <= began)
+    }
+
     /// All credentials, in the order of their callers' names.
     pub fn list(&self) -> Vec<&Credential> {
         let mut all: Vec<_> = self.all.iter().map(AsRef::as_ref).collect();
@@ -178,6 +198,12 @@ impl Credential {
     /// Whether the credential has expired.
     pub fn has_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| expires <= now)
+    }
+
+    /// Whether both have one token.
+    fn has_token_of(&self, other: &Self) -> bool {
+        let hash = |own: &Self| own.token.as_ref().map(ToString::to_string);
+        hash(self) == hash(other)
     }
 
     fn sort_key(&self) -> (&str, Option<&str>, Option<&str>) {

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -108,6 +108,15 @@ impl Access {
         file.current.load().caller(token, names, SystemTime::now()).cloned()
     }
 
+    /// The caller of these headers, as by [`Self::caller`], if its token has not been revoked since
+    /// `began`, even if the same token was made again.
+    pub fn caller_since(&self, headers: &HeaderMap, began: Instant) -> Option<Arc<Caller>> {
+        let caller = self.caller(headers, &[])?;
+        let Self::File(file) = self else { return Some(caller) };
+        let token = headers.get(AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()))?;
+        file.current.load().has_known(token, began).then_some(caller)
+    }
+
     /// The caller with this name as it is now; none if all its credentials were removed or have
     /// expired. Without credentials, every caller is the anonymous one.
     pub fn caller_named(&self, name: &str) -> Option<Arc<Caller>> {
@@ -148,7 +157,8 @@ impl CredentialsFile {
         metrics::gauge!(CREDENTIALS_BROKEN.0).set(u8::from(credentials.is_err()));
         self.is_broken.store(credentials.is_err(), Ordering::Relaxed);
         match credentials {
-            Ok(credentials) => {
+            Ok(mut credentials) => {
+                credentials.follow(&self.current.load());
                 tracing::info!(credentials = credentials.list().len(), "reloaded the credentials");
                 self.current.store(Arc::new(credentials));
                 self.states.remove_unused();

@@ -12,6 +12,7 @@ use crate::cookies::SessionCookie;
 use crate::requests::Requests;
 use crate::samples::{Metrics, Samples};
 use crate::session::{Session, Sessions};
+use crate::strangers_form::StrangersForms;
 
 /// The interval in which a session and its token are checked while an answer is sent.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
@@ -41,6 +42,7 @@ pub struct Shared {
     pub is_tls: bool,
     pub sessions: Sessions,
     pub requests: Requests,
+    pub strangers_forms: StrangersForms,
     pub samples: Samples,
 }
 
@@ -49,8 +51,8 @@ impl Shared {
         let Options { prefix, access, connector, hosts, is_tls, metrics } = options;
         let base = format!("{prefix}/console");
         let (sessions, requests) = (Sessions::new(connector), Requests::default());
-        let samples = Samples::new(metrics);
-        Self { base, access, hosts, is_tls, sessions, requests, samples }
+        let (strangers_forms, samples) = (StrangersForms::default(), Samples::new(metrics));
+        Self { base, access, hosts, is_tls, sessions, requests, strangers_forms, samples }
     }
 
     /// The cookie of sessions.

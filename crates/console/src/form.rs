@@ -11,6 +11,16 @@ use crate::failure::Failure;
 
 /// The time for a form to arrive.
 pub const FORM_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum bytes of a form.
+pub const MAX_FORM_BYTES: usize = 256 << 10;
+/// The maximum number of fields of a form: a table of 1,000 columns has some for each.
+const MAX_FIELDS: usize = 8_192;
+/// The maximum number of fields of a form of somebody who is not signed in.
+const MAX_STRANGERS_FIELDS: usize = 64;
+
+/// Marks a request whose form may have many fields: somebody is signed in.
+#[derive(Clone, Copy, Debug)]
+pub struct ManyFields;
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]
@@ -62,10 +72,15 @@ impl<S: Send + Sync> FromRequest<S> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let is_many = request.extensions().get::<ManyFields>().is_some();
+        let max_fields = if is_many { MAX_FIELDS } else { MAX_STRANGERS_FIELDS };
         let bytes = timeout(FORM_TIMEOUT, Bytes::from_request(request, state)).await;
         let bytes =
             bytes.map_err(|_| Failure::Form("The form did not arrive in time.".to_owned()))?;
         let bytes = bytes.map_err(|_| Failure::Form("The form is too large.".to_owned()))?;
+        if bytes.iter().filter(|byte| **byte == b'&').count() >= max_fields {
+            return Err(Failure::Form("The form has too many fields.".to_owned()));
+        }
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
     }
 }

@@ -26,6 +26,7 @@ mod security;
 mod session;
 mod short_id;
 mod site;
+mod strangers_form;
 mod views;
 mod visit;
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
@@ -9,20 +10,25 @@ use axum::middleware::Next;
 use futures_util::{FutureExt, StreamExt, stream};
 use http::header::{CONTENT_TYPE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Method, Response};
-use tokio::time::timeout;
+use tokio::time::sleep;
 
 use crate::console::Shared;
 use crate::context::{self, ClientAddress, Context};
 use crate::failure::Shown;
-use crate::form::FORM_TIMEOUT;
+use crate::form::{MAX_FORM_BYTES, ManyFields};
 use crate::frame::Frame;
 use crate::pages::events::STREAM_TYPE;
 use crate::pages::{arrival, error, sign_in};
 use crate::session::Session;
+use crate::strangers_form::Unread;
 use crate::visit::Visit;
 
 /// The maximum bytes of a form that is kept while somebody signs in again.
-const MAX_KEPT_BYTES: usize = 64 << 10;
+const MAX_KEPT_BYTES: usize = 8 << 10;
+/// The maximum bytes of a form of somebody who is not signed in: a kept one, encoded once more.
+const MAX_STRANGERS_FORM_BYTES: usize = 4 * MAX_KEPT_BYTES;
+/// The time after which a wrong token is answered: it bounds those that somebody can try.
+const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Finds the session of a request, answers it, and shows its failure, if any, as a page.
 pub async fn with_session(
@@ -32,11 +38,17 @@ pub async fn with_session(
 ) -> Response<Body> {
     let context = context::of(&shared.base, &request);
     let visit = signed_in(&shared, &request, &context);
+    if visit.is_none() && sends_form(&request, &context) {
+        request = match whole_form(&shared, request, &context).await {
+            Ok(request) => request,
+            Err(refusal) => return *refusal,
+        };
+    }
     let permit = match &visit {
         Some(visit) => shared.requests.of_session(&visit.session, &visit.caller),
         None => shared.requests.of_stranger(),
     };
-    let _permit = match permit {
+    let permit = match permit {
         Ok(permit) => permit,
         Err(busy) => return error::answer(&busy, frame(visit.as_ref(), context)),
     };
@@ -47,16 +59,22 @@ pub async fn with_session(
         Some(visit) => (Some(visit), None),
         None => anonymous(&shared, &request, &context).unzip(),
     };
-    if visit.is_none() && is_form(&request) && !context.path.ends_with("/sign-in") {
+    if visit.is_none() && is_form(&request) && !is_sign_in(&context) {
         return sign_in::with_form(context, kept(request).await);
     }
     request.extensions_mut().insert(context.clone());
     if let Some(visit) = &visit {
+        request.extensions_mut().insert(ManyFields);
         request.extensions_mut().insert(visit.clone());
     }
     let session = visit.as_ref().map(|visit| visit.session.clone());
     let trace = context.trace.clone();
-    let mut response = context::scope(trace, respond(next, request, visit, context)).await;
+    let answer = respond(next, request, visit, context.clone());
+    let mut response = context::scope(trace, answer).await;
+    drop(permit);
+    if response.extensions_mut().remove::<sign_in::WrongToken>().is_some() {
+        return after_pause(&shared, response, context).await;
+    }
     if let Some(session) = session.filter(|_| is_download(&response)) {
         response = response.map(|body| until_ended(body, shared, session));
     }
@@ -64,6 +82,21 @@ pub async fn with_session(
         response.headers_mut().append(SET_COOKIE, cookie);
     }
     response
+}
+
+/// The answer to a wrong token, which waits; one of too many is another.
+async fn after_pause(
+    shared: &Shared,
+    response: Response<Body>,
+    context: Context,
+) -> Response<Body> {
+    match shared.requests.of_wrong_token() {
+        Ok(_waiting) => {
+            sleep(WRONG_TOKEN_PAUSE).await;
+            response
+        }
+        Err(busy) => error::answer(&busy, frame(None, context)),
+    }
 }
 
 /// The visit of somebody who is signed in.
@@ -110,10 +143,40 @@ fn frame(visit: Option<&Visit>, context: Context) -> Frame {
     }
 }
 
-/// The form of a request, to be sent again; none if it is too large or late.
+/// The request of somebody who is not signed in, with its whole form; or the answer to one whose
+/// form is not read.
+async fn whole_form(
+    shared: &Shared,
+    request: Request,
+    context: &Context,
+) -> Result<Request, Box<Response<Body>>> {
+    let needs_token = shared.access.requires_credentials();
+    let max_bytes = if needs_token { MAX_STRANGERS_FORM_BYTES } else { MAX_FORM_BYTES };
+    let read = shared.strangers_forms.read(request, max_bytes).await;
+    read.map_err(|unread| {
+        let context = context.clone();
+        let is_kept = needs_token && !is_sign_in(&context);
+        Box::new(match unread {
+            Unread::TooLarge if is_kept => sign_in::with_form(context, None),
+            other => error::answer(&other.into(), frame(None, context)),
+        })
+    })
+}
+
+/// The form of a request, to be sent again; none if it is too large.
 async fn kept(request: Request) -> Option<String> {
-    let body = timeout(FORM_TIMEOUT, to_bytes(request.into_body(), MAX_KEPT_BYTES)).await;
-    String::from_utf8(body.ok()?.ok()?.into()).ok()
+    let body = to_bytes(request.into_body(), MAX_KEPT_BYTES).await;
+    String::from_utf8(body.ok()?.into()).ok()
+}
+
+/// Whether a request is for the page to sign in.
+fn is_sign_in(context: &Context) -> bool {
+    context.path.ends_with("/sign-in")
+}
+
+/// Whether the body of a request is read as a form.
+fn sends_form(request: &Request, context: &Context) -> bool {
+    is_form(request) || (request.method() == Method::POST && is_sign_in(context))
 }
 
 /// Whether the page of another site asks. Browsers send no cookie of a session then.

@@ -15,11 +15,15 @@ const MAX_SESSION_REQUESTS: usize = 16;
 /// The maximum number of requests in flight of those who are not signed in.
 const MAX_STRANGERS_REQUESTS: usize = 64;
 
+/// The maximum number of answers to wrong tokens that wait.
+const MAX_WRONG_TOKENS: usize = 64;
+
 /// The requests in flight.
 #[derive(Default)]
 pub struct Requests {
     signed_in: Arc<ActiveCount>,
     strangers: Arc<ActiveCount>,
+    wrong_tokens: Arc<ActiveCount>,
 }
 
 /// The permit of a request in flight.
@@ -51,5 +55,15 @@ impl Requests {
     pub fn of_stranger(&self) -> Result<RequestPermit, Failure> {
         let permit = Permit::take([(&self.strangers, MAX_STRANGERS_REQUESTS)]);
         permit.map(RequestPermit::Stranger).map_err(|_| Failure::Busy)
+    }
+
+    /// Admits an answer to a wrong token, which waits. It is no longer a request in flight: those
+    /// who try many tokens keep nobody with a right one from signing in.
+    ///
+    /// # Errors
+    /// Too many such answers wait.
+    pub fn of_wrong_token(&self) -> Result<Permit<1>, Failure> {
+        let permit = Permit::take([(&self.wrong_tokens, MAX_WRONG_TOKENS)]);
+        permit.map_err(|_| Failure::Busy)
     }
 }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
@@ -17,6 +17,9 @@ use polynym_transport::http::is_loopback;
 
 use crate::console::Shared;
 use crate::context::Nonce;
+
+/// Makes browsers use TLS alone for a year (RFC 6797). They ignore it without TLS.
+const TLS_ALONE: &str = "max-age=31536000";
 
 /// Refuses requests to other hosts, and adds the headers that protect pages.
 pub async fn protect(
@@ -55,6 +58,9 @@ pub async fn protect(
         (X_FRAME_OPTIONS, "DENY"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
+    }
+    if shared.is_tls {
+        headers.insert(STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(TLS_ALONE));
     }
     headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
     headers.insert("cross-origin-resource-policy", HeaderValue::from_static("same-origin"));

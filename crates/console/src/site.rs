@@ -18,12 +18,11 @@ use tower_http::csrf::CsrfLayer;
 
 use crate::console::{Options, Shared};
 use crate::context::ClientAddress;
+use crate::form::MAX_FORM_BYTES;
 use crate::{middleware, pages, security};
 
 /// The path of the console below the prefix of the listener.
 const PATH: &str = "/console";
-/// The maximum bytes of a form.
-const MAX_FORM_BYTES: usize = 256 << 10;
 
 /// The console.
 pub struct Console {

@@ -23,7 +23,7 @@ use proposal::{ColumnTraits, Proposal, cells};
 const HEAD_BYTES: usize = 1 << 20;
 /// The rows from which columns are guessed.
 const GUESSED_ROWS: usize = 1_000;
-/// The bytes of those rows.
+/// The bytes of those rows, with those that tell where their cells end.
 const GUESSED_BYTES: usize = 8 << 20;
 /// The rows that are shown.
 const SHOWN_ROWS: usize = 10;
@@ -179,7 +179,7 @@ fn first_rows<R: Read>(table: &mut Table<R>) -> Result<VecDeque<Row>, String> {
     let (mut first, mut bytes) = (VecDeque::new(), 0);
     while first.len() < GUESSED_ROWS && bytes < GUESSED_BYTES {
         let Some(row) = table.rows.next_row()? else { break };
-        bytes += row.bytes;
+        bytes += row.bytes + row.cells.len() * size_of::<usize>();
         first.push_back(row);
     }
     Ok(first)

@@ -3,16 +3,26 @@
 
 use std::collections::VecDeque;
 
-/// A counter of the line breaks in all bytes of a file, in order.
+/// A counter of the line breaks in all bytes of a file, in order. It keeps a bounded number of
+/// them, however many there are.
 #[derive(Default)]
 pub struct LineBreaks {
     /// The number of bytes read.
     count: u64,
     follows_cr: bool,
-    /// The start and the end of each break after the last row.
-    breaks: VecDeque<(u64, u64)>,
-    /// The number of breaks before those.
+    /// The end of the breaks before the first cell of the row.
+    row_start: u64,
+    /// The number of breaks before it.
     passed: i64,
+    /// The breaks after it.
+    later: VecDeque<Run>,
+}
+
+/// Breaks that are counted together.
+struct Run {
+    start: u64,
+    end: u64,
+    breaks: i64,
 }
 
 impl LineBreaks {
@@ -21,16 +31,13 @@ impl LineBreaks {
         Self { passed: first_line - 1, ..Self::default() }
     }
 
-    /// Reads the next bytes.
+    /// Reads the next bytes, after the parser has consumed all bytes before them.
     pub fn read(&mut self, bytes: &[u8]) {
+        self.join_later();
         for byte in bytes {
             match (byte, self.follows_cr) {
-                (b'\n', true) => {
-                    if let Some((_, end)) = self.breaks.back_mut() {
-                        *end += 1;
-                    }
-                }
-                (b'\n' | b'\r', _) => self.breaks.push_back((self.count, self.count + 1)),
+                (b'\n', true) => self.lengthen(),
+                (b'\n' | b'\r', _) => self.add(),
                 _ => {}
             }
             self.follows_cr = *byte == b'\r';
@@ -38,14 +45,49 @@ impl LineBreaks {
         }
     }
 
-    /// The line of the first cell of a row that begins at this offset or after line breaks there,
-    /// from 1. Rows are asked for in order.
-    pub fn line_at(&mut self, mut offset: u64) -> i64 {
-        while let Some((_, end)) = self.breaks.pop_front_if(|(start, _)| *start <= offset) {
-            self.passed += 1;
-            offset = offset.max(end);
+    /// Begins a row at this offset, or after line breaks there. Rows are begun in order.
+    pub fn begin_row(&mut self, offset: u64) {
+        self.row_start = offset;
+        while let Some(run) = self.later.pop_front_if(|run| run.start <= self.row_start) {
+            self.passed += run.breaks;
+            self.row_start = self.row_start.max(run.end);
         }
-        self.passed + 1
+    }
+
+    /// The line of the first cell of the row, from 1, and its offset, once the row was read.
+    pub const fn row(&self) -> (i64, u64) {
+        (self.passed + 1, self.row_start)
+    }
+
+    /// Joins the breaks after the beginning of the row: all are in the row, which goes on.
+    fn join_later(&mut self) {
+        let breaks = self.later.iter().map(|run| run.breaks).sum();
+        let ends = self.later.front().zip(self.later.back());
+        if let Some((start, end)) = ends.map(|(first, last)| (first.start, last.end)) {
+            self.later.clear();
+            self.later.push_back(Run { start, end, breaks });
+        }
+    }
+
+    /// Adds a break of the next byte.
+    fn add(&mut self) {
+        let (start, end) = (self.count, self.count + 1);
+        match self.later.back_mut() {
+            Some(run) if run.end == start => (run.end, run.breaks) = (end, run.breaks + 1),
+            None if start <= self.row_start => {
+                self.row_start = end;
+                self.passed += 1;
+            }
+            _ => self.later.push_back(Run { start, end, breaks: 1 }),
+        }
+    }
+
+    /// Adds the next byte to the last break.
+    fn lengthen(&mut self) {
+        match self.later.back_mut() {
+            Some(run) => run.end += 1,
+            None => self.row_start = self.row_start.max(self.count + 1),
+        }
     }
 }
 
@@ -54,14 +96,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_line_break_counts_once() {
-        let text = b"a\nb\r\n\r\nc\rd\n\ne";
-        for size in 1..text.len() {
+    fn few_of_many_line_breaks_are_kept() {
+        for text in ["\n", "\r\n", "\r", "x\n"] {
             let mut breaks = LineBreaks::new(1);
-            text.chunks(size).for_each(|bytes| breaks.read(bytes));
-            // The parser reports the offset after the first byte of a break.
-            let lines = [0, 2, 4, 9, 11].map(|offset| breaks.line_at(offset));
-            assert_eq!(lines, [1, 2, 4, 5, 7], "in parts of {size}");
+            for _ in 0..100 {
+                breaks.read(text.repeat(1_000).as_bytes());
+                assert!(breaks.later.len() <= 1_001, "{text:?}");
+            }
+            breaks.begin_row(breaks.count);
+            assert_eq!(breaks.row(), (100_001, breaks.count), "{text:?}");
         }
     }
 }

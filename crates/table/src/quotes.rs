@@ -11,6 +11,8 @@ pub struct Quotes {
     count: u64,
     /// The offsets of misplaced quotes, and of text after closing quotes.
     found: VecDeque<u64>,
+    /// The cells of the row up to here.
+    cells: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -27,25 +29,35 @@ enum State {
 impl Quotes {
     /// A scanner of cells between such signs.
     pub fn new(separator: u8) -> Self {
-        Self { separator, state: State::default(), count: 0, found: VecDeque::new() }
+        Self { separator, state: State::default(), count: 0, found: VecDeque::new(), cells: 1 }
     }
 
-    /// Scans the next bytes, after the parser has consumed all bytes before them.
-    pub fn read(&mut self, bytes: &[u8]) {
+    /// Scans the next bytes, after the parser has consumed all bytes before them. Returns the
+    /// number of cells in the row with the most, as far as it was read.
+    pub fn read(&mut self, bytes: &[u8]) -> usize {
         // The remaining offsets belong to the row that the parser is reading: one is enough.
         self.found.truncate(1);
+        let mut most = self.cells;
         for byte in bytes {
             self.step(*byte);
             self.count += 1;
+            most = most.max(self.cells);
         }
+        most
     }
 
     fn step(&mut self, byte: u8) {
         self.state = match (self.state, byte) {
             (State::Quoted, b'"') => State::Ended,
             (State::Start | State::Ended, b'"') | (State::Quoted, _) => State::Quoted,
-            (_, b'\r' | b'\n') => State::Start,
-            (_, separator) if separator == self.separator => State::Start,
+            (_, b'\r' | b'\n') => {
+                self.cells = 1;
+                State::Start
+            }
+            (_, separator) if separator == self.separator => {
+                self.cells += 1;
+                State::Start
+            }
             (state, _) => {
                 if state == State::Ended || byte == b'"' {
                     self.found.push_back(self.count);
@@ -53,6 +65,11 @@ impl Quotes {
                 State::Plain
             }
         };
+    }
+
+    /// Whether nothing of a row was scanned yet.
+    pub fn are_between_rows(&self) -> bool {
+        self.state == State::Start && self.cells == 1
     }
 
     /// Whether the bytes before this offset have errors that were not reported yet.
@@ -68,7 +85,7 @@ mod tests {
 
     fn errors(text: &str) -> Vec<u64> {
         let mut quotes = Quotes::new(b',');
-        text.as_bytes().chunks(2).for_each(|bytes| quotes.read(bytes));
+        text.as_bytes().chunks(2).for_each(|bytes| _ = quotes.read(bytes));
         quotes.found.into()
     }
 

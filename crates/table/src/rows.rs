@@ -1,5 +1,5 @@
-//! The rows of a file. The memory for a row is bounded: longer rows have an error, and one of 16
-//! MiB ends the table.
+//! The rows of a file. The memory for a row is bounded: longer rows have an error, and one of 6
+//! MiB or of 100,000 cells ends the table.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, Chain, Cursor, Read};
@@ -18,7 +18,9 @@ pub const MAX_ROW_BYTES: usize = 4 << 20;
 /// The limit of a table's columns.
 const MAX_COLUMNS: usize = 10_000;
 /// The bytes of a row that end the table: a quote is missing.
-const MAX_QUOTED_BYTES: usize = 16 << 20;
+const MAX_QUOTED_BYTES: usize = 6 << 20;
+/// The cells of a row that end the table. Spreadsheets write blank cells after the columns.
+const MAX_CELLS: usize = 10 * MAX_COLUMNS;
 /// The bytes in which the separator is looked for.
 const HEAD_BYTES: usize = 64 << 10;
 
@@ -114,13 +116,19 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let row_bytes = self.progress.row_bytes.get();
         if row_bytes > MAX_QUOTED_BYTES {
-            let message = "a row exceeds 16 MiB: a closing quote may be missing";
+            let message = "a row exceeds 6 MiB: a closing quote may be missing";
             return Err(io::Error::other(message));
         }
         let read = self.reader.read(buffer)?;
-        self.progress.row_bytes.set(row_bytes + read);
+        let is_break = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let is_blank = self.progress.quotes.borrow().are_between_rows();
+        if !is_blank || !buffer[..read].iter().all(is_break) {
+            self.progress.row_bytes.set(row_bytes + read);
+        }
         self.progress.ended.set(read == 0);
-        self.progress.quotes.borrow_mut().read(&buffer[..read]);
+        if self.progress.quotes.borrow_mut().read(&buffer[..read]) > MAX_CELLS {
+            return Err(io::Error::other("a row has more than 100,000 cells"));
+        }
         self.progress.line_breaks.borrow_mut().read(&buffer[..read]);
         Ok(read)
     }
@@ -169,11 +177,12 @@ impl<R: Read> Rows<R> {
         let start = self.reader.position().byte();
         let mut record = ByteRecord::new();
         self.progress.row_bytes.set(0);
+        self.progress.line_breaks.borrow_mut().begin_row(start);
         if !self.reader.read_byte_record(&mut record).map_err(|error| error.to_string())? {
             return Ok(None);
         }
-        let line = self.progress.line_breaks.borrow_mut().line_at(start);
-        let bytes = (self.reader.position().byte() - start) as usize;
+        let (line, start) = self.progress.line_breaks.borrow().row();
+        let bytes = self.reader.position().byte().saturating_sub(start) as usize;
         self.drop_surplus(&mut record);
         let error = self.check(&record, bytes).err();
         let cells = match bytes {
@@ -250,6 +259,53 @@ mod tests {
             assert_eq!(rows[0], (3, Ok(vec!["Müller; Jo".to_owned(), "a\nb".to_owned()])));
             assert_eq!(rows[1], (5, Ok(vec!["x".to_owned(), "y".to_owned()])));
         }
+    }
+
+    /// A reader that gives a few bytes at a time.
+    struct Pieces<'b>(&'b [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.1.min(buffer.len());
+            self.0.read(&mut buffer[..length])
+        }
+    }
+
+    #[test]
+    fn rows_have_the_lines_of_their_first_cells() {
+        let text = b"\na\nb\r\n\r\n\"c\n\r\n\r\nc\"\rd\n\ne\r\r\n\nf\n";
+        for size in 1..text.len() {
+            let (mut rows, header) = Rows::new(Pieces(text, size), b',', 1).unwrap();
+            assert_eq!(&header[0], "a");
+            let lines = std::iter::from_fn(|| rows.next_row().unwrap().map(|row| row.line));
+            assert_eq!(lines.collect::<Vec<_>>(), [3, 5, 9, 11, 14], "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn blank_lines_are_no_part_of_a_row() {
+        let blank = "\n".repeat(MAX_QUOTED_BYTES + (1 << 20));
+        let (columns, rows) = read(format!("a{blank}1\n").as_bytes());
+        assert_eq!(columns, ["a"]);
+        assert_eq!(rows, [(blank.len() as i64 + 1, Ok(vec!["1".to_owned()]))]);
+        let text = format!("a\n\"{blank}\"\n");
+        let mut table = Table::open(text.as_bytes(), None, None).unwrap();
+        let error = table.rows.next_row().err().unwrap();
+        assert!(error.contains("a row exceeds 6 MiB"), "{error}");
+    }
+
+    #[test]
+    fn cells_of_a_row_are_bounded() {
+        let table = |row: &str| {
+            let text = format!("a,b\n1,2{row}\n3,4\n");
+            let mut table = Table::open(text.as_bytes(), None, None)?;
+            while table.rows.next_row()?.is_some() {}
+            Ok::<_, String>(())
+        };
+        assert_eq!(table(&",".repeat(MAX_CELLS - 2)), Ok(()));
+        assert_eq!(table(&format!(",\"{}\"", ",".repeat(2 * MAX_CELLS))), Ok(()));
+        let error = table(&",".repeat(2 * MAX_CELLS)).unwrap_err();
+        assert!(error.contains("more than 100,000 cells"), "{error}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ use super::routes::Routes;
 use polynym_access::ActiveCount;
 
 pub mod cores;
+mod fair_io;
+mod frame_credit;
 mod http1_io;
 pub mod in_memory;
 mod lifetime;
@@ -37,6 +39,7 @@ mod task;
 pub mod tls;
 mod unvectored_io;
 
+use fair_io::{FairIo, ReadSlice};
 use http1_io::{HeaderTimer, Http1Io};
 use lifetime::{drain_started, run};
 use task::{CallExecutor, ConnectionTask};
@@ -257,10 +260,10 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
     where
         A: Future<Output = Result<Response<ResponseBody>, Infallible>> + Send + 'static,
     {
-        let executor = CallExecutor::default();
-        let connection = http2_builder(executor.clone())
-            .serve_connection(UnvectoredIo::after_preface(stream), service_fn(answer));
-        let task = ConnectionTask::new(connection, executor);
+        let (executor, slice) = (CallExecutor::default(), Arc::<ReadSlice>::default());
+        let io = UnvectoredIo::after_preface(FairIo::http2(stream, slice.clone()));
+        let connection = http2_builder(executor.clone()).serve_connection(io, service_fn(answer));
+        let task = ConnectionTask::new(connection, executor, slice);
         run(task, budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
             .await
     }
@@ -274,9 +277,10 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
             let (budget, peer) = (budget.clone(), self.peer.clone());
             async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
         });
-        let io = Http1Io::new(stream, first, timer.clone());
+        let slice = Arc::<ReadSlice>::default();
+        let io = Http1Io::new(FairIo::http1(stream, slice.clone()), first, timer.clone());
         let connection = http1_builder().serve_connection(io, service);
-        let task = ConnectionTask::new(connection, CallExecutor::default());
+        let task = ConnectionTask::new(connection, CallExecutor::default(), slice);
         let (options, draining) = (self.server.options, self.draining);
         tokio::select! {
             cut_off =

@@ -152,6 +152,38 @@ async fn a_stopped_import_goes_on_where_it_was() {
     assert!(result("Unchanged users") >= first, "{first}");
 }
 
+/// Nothing is kept for each line, row or cell of a file.
+#[tokio::test]
+async fn files_of_line_feeds_and_separators_take_little_memory() {
+    const BYTES: usize = 12 << 20;
+    const MOST: u64 = 40;
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let mut before = site.peak_memory();
+    // The first is a usual one.
+    for (name, start, part, shown) in [
+        ("usual", "email\n", "anna@example.com\n", "Rows with errors"),
+        ("blank", "", "\n", "the file is empty"),
+        ("blank.jsonl", "", "\n", "the file is empty"),
+        ("header", "email\n", "\n", "0 rows"),
+        ("returns", "email\r\n", "\r\n", "0 rows"),
+        ("quoted", "email\n\"", "x\n", "a row exceeds 6 MiB"),
+        ("cells", "email\n", ",", "more than 100,000 cells"),
+    ] {
+        let content = format!("{start}{}", part.repeat(BYTES / part.len()));
+        let page = upload(&mut browser, name, content.as_bytes()).await;
+        page.assert_has(&[shown]);
+        browser.post(&format!("{}/remove", page.path), &[]).await;
+        let more = site.peak_memory() - before;
+        println!("{name}: {more} MiB more");
+        if name == "usual" {
+            before += more;
+        } else {
+            assert!(more < MOST, "{name}: {more} MiB more");
+        }
+    }
+}
+
 #[tokio::test]
 async fn only_admins_import() {
     let site = GuardedSite::start(&[("ana", "registrar", "*")]);

@@ -1,5 +1,6 @@
 //! Misbehaving clients: the server bounds their resources and keeps serving other clients.
 
+mod floods;
 mod protocol;
 pub mod raw;
 mod slow;

@@ -38,6 +38,10 @@ struct ResumePage {
     fields: Vec<(String, String)>,
 }
 
+/// Marks the answer to a wrong token.
+#[derive(Clone, Copy, Debug)]
+pub struct WrongToken;
+
 /// The query of the page.
 #[derive(Deserialize)]
 pub struct Parameters {
@@ -92,12 +96,11 @@ pub async fn sign_in(
         shared.access.caller(&headers, &[])
     });
     let Some(caller) = caller else {
-        // Bounds the tokens that somebody can try.
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
         let error =
             "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
         let mut response = form(context, next, kept.to_owned(), error);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
+        response.extensions_mut().insert(WrongToken);
         return Ok(response);
     };
     let token = shared.access.requires_credentials().then_some(token);

@@ -1,5 +1,5 @@
 //! The open sessions, bounded: a new one ends the one that was unused for the longest time, of the
-//! same caller if that has its share.
+//! same caller if that has its share, else of the caller with the most.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -90,13 +90,13 @@ impl Session {
         &self.client
     }
 
-    /// The caller, if the token is still valid.
+    /// The caller, if the token has been valid all the time.
     pub fn caller(&self, access: &Access) -> Option<Arc<Caller>> {
         let mut headers = HeaderMap::new();
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
-        access.caller(&headers, &[])
+        access.caller_since(&headers, self.began)
     }
 
     /// Waits until the session is closed. A session that is too old may not be closed yet.
@@ -225,7 +225,18 @@ fn close(open: &mut HashMap<SessionId, Arc<Session>>, id: &SessionId) {
     }
 }
 
-/// Ends sessions until one more fits: first those in which nothing goes on.
+/// The caller with the most sessions, where `caller` has one more.
+fn caller_with_most<'o>(open: &'o HashMap<SessionId, Arc<Session>>, caller: &'o str) -> &'o str {
+    let mut counts = HashMap::from([(caller, 1)]);
+    for session in open.values() {
+        *counts.entry(session.caller.as_str()).or_default() += 1;
+    }
+    let most = counts.into_iter().max_by_key(|(name, count): &(&str, usize)| (*count, *name));
+    most.map_or(caller, |(name, _)| name)
+}
+
+/// Ends sessions until one more fits: of the caller with the most, first those in which nothing
+/// goes on.
 fn make_room(open: &mut HashMap<SessionId, Arc<Session>>, caller: &str) {
     open.extract_if(|_, session| session.is_old()).for_each(|(_, session)| session.closed.set());
     let is_own = |session: &&Arc<Session>| session.caller == caller;
@@ -233,7 +244,8 @@ fn make_room(open: &mut HashMap<SessionId, Arc<Session>>, caller: &str) {
     let first = if open.values().filter(is_own).count() >= MAX_CALLER_SESSIONS {
         open.values().filter(is_own).min_by_key(order)
     } else if open.len() >= MAX_SESSIONS {
-        open.values().min_by_key(order)
+        let most = caller_with_most(open, caller);
+        open.values().filter(|session| session.caller == most).min_by_key(order)
     } else {
         None
     };
@@ -270,5 +282,24 @@ mod tests {
         sessions.close(modest.id());
         assert!(sessions.get(modest.id().as_str()).is_none());
         modest.closed().await;
+    }
+
+    #[tokio::test]
+    async fn two_callers_with_many_sessions_end_their_own() {
+        let sessions = Sessions::new(in_memory().0);
+        let modest: Vec<_> = (0..3)
+            .map(|n| sessions.open(&named(&format!("modest {n}")), None, None).unwrap())
+            .collect();
+        for _ in 0..MAX_SESSIONS {
+            for greedy in ["ana", "ben"] {
+                sessions.open(&named(greedy), None, None).unwrap();
+            }
+        }
+        let late = sessions.open(&named("late"), None, None).unwrap();
+        for own in modest.iter().chain([&late]) {
+            assert!(sessions.get(own.id().as_str()).is_some(), "{}", own.caller_name());
+        }
+        let count = sessions.open.lock().unwrap().len();
+        assert_eq!(count, MAX_SESSIONS);
     }
 }

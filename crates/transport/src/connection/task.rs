@@ -14,6 +14,8 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hyper::rt::Executor;
 
+use super::fair_io::ReadSlice;
+
 /// The calls that end before their answers are written: the client reads them while others run.
 const CALLS_PER_WRITE: usize = 8;
 /// The time for which a connection and its calls run before other connections do.
@@ -42,12 +44,13 @@ pub struct ConnectionTask<C> {
     pub connection: Pin<Box<C>>,
     executor: CallExecutor,
     calls: FuturesUnordered<Call>,
+    slice: Arc<ReadSlice>,
 }
 
 impl<C> ConnectionTask<C> {
-    /// `executor` is the executor of `connection`.
-    pub fn new(connection: C, executor: CallExecutor) -> Self {
-        Self { connection: Box::pin(connection), executor, calls: FuturesUnordered::new() }
+    /// `executor` is the executor of `connection`, which reads within `slice`.
+    pub fn new(connection: C, executor: CallExecutor, slice: Arc<ReadSlice>) -> Self {
+        Self { connection: Box::pin(connection), executor, calls: FuturesUnordered::new(), slice }
     }
 
     /// Runs calls until some answers are to be written, the time is over, or all calls wait.
@@ -68,6 +71,7 @@ impl<C> ConnectionTask<C> {
 impl<C: Future> ConnectionTask<C> {
     /// Runs the connection and its calls until both wait or the time is over.
     fn poll_until(&mut self, end: Instant, cx: &mut Context<'_>) -> Poll<C::Output> {
+        self.slice.begin(end);
         let mut is_over = false;
         loop {
             if let Poll::Ready(ended) = self.connection.as_mut().poll(cx) {
@@ -112,7 +116,7 @@ mod tests {
     /// A connection that never ends, and its executor.
     fn connection() -> (ConnectionTask<impl Future<Output = ()>>, CallExecutor) {
         let executor = CallExecutor::default();
-        (ConnectionTask::new(pending(), executor.clone()), executor)
+        (ConnectionTask::new(pending(), executor.clone(), Arc::default()), executor)
     }
 
     #[tokio::test]
@@ -178,7 +182,7 @@ mod tests {
                 ended.fetch_add(1, Relaxed);
             });
         }
-        let mut task = ConnectionTask::new(connection, executor);
+        let mut task = ConnectionTask::new(connection, executor, Arc::default());
         let end = Instant::now() + Duration::from_secs(60);
         let polled = poll_fn(|cx| Poll::Ready(task.poll_until(end, cx))).await;
         assert!(polled.is_pending());

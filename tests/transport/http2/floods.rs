@@ -1,0 +1,184 @@
+//! Floods of frames that are no calls, from clients without a credential: their connections end,
+//! and another caller's look-ups go on beside them.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use super::block_on;
+use super::raw::{PREFACE, SETTINGS, WINDOW_UPDATE};
+use super::store::{TestStore, tests_on_store};
+use crate::calls::{Client, handle};
+use crate::server::Server;
+
+const PING: u8 = 6;
+const PRIORITY: u8 = 2;
+/// A type that no specification has.
+const UNKNOWN: u8 = 0x77;
+const CONNECTIONS: usize = 64;
+/// The threads that flood: more would keep the server from its cores.
+const THREADS: usize = 2;
+/// The time after which a closed connection is opened again: connecting is another attack.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The look-ups of the other caller in each phase.
+const LOOK_UPS: usize = 40;
+
+fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
+    [&[0, 0, payload.len() as u8, kind, 0, 0, 0, 0, stream], payload].concat()
+}
+
+/// Clients that send frames as fast as they can, and connect again when the server closes a
+/// connection.
+struct Flood {
+    is_over: Arc<AtomicBool>,
+    closed: Arc<AtomicUsize>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Sends `frames` again and again on so many connections.
+    fn start(address: &str, frames: &[u8], connections: usize) -> Self {
+        let (is_over, closed) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
+        let threads = (0..THREADS.min(connections)).map(|_| {
+            let (address, frames) = (address.to_owned(), frames.to_vec());
+            let (is_over, closed) = (is_over.clone(), closed.clone());
+            let connect = move || Flooding::connect(&address);
+            let mut own: Vec<_> = (0..connections.div_ceil(THREADS)).map(|_| connect()).collect();
+            thread::spawn(move || {
+                while !is_over.load(Relaxed) {
+                    let mut waits = true;
+                    for flooding in &mut own {
+                        if flooding.closed.is_some_and(|at| at.elapsed() < PAUSE) {
+                            continue;
+                        } else if flooding.closed.is_some() {
+                            *flooding = connect();
+                        }
+                        match flooding.send(&frames) {
+                            Ok(count) => waits &= count == 0,
+                            Err(_) => {
+                                closed.fetch_add(1, Relaxed);
+                                flooding.closed = Some(Instant::now());
+                            }
+                        }
+                    }
+                    if waits {
+                        sleep(Duration::from_millis(1));
+                    }
+                }
+            })
+        });
+        let threads = threads.collect();
+        Self { is_over, closed, threads }
+    }
+
+    /// Ends it. Returns how many connections the server has closed.
+    fn end(self) -> usize {
+        self.is_over.store(true, Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        self.closed.load(Relaxed)
+    }
+}
+
+/// A connection of a flood.
+struct Flooding {
+    stream: TcpStream,
+    /// The bytes of the frames that were sent.
+    sent: usize,
+    /// When the server closed it.
+    closed: Option<Instant>,
+}
+
+impl Flooding {
+    fn connect(address: &str) -> Self {
+        let mut stream = TcpStream::connect(address).unwrap();
+        // The server may close it at any time: the next write tells.
+        let _ = stream.write_all(&[PREFACE, &frame(SETTINGS, 0, &[])].concat());
+        stream.set_nonblocking(true).unwrap();
+        Self { stream, sent: 0, closed: None }
+    }
+
+    /// Sends what the socket takes, and returns the number of bytes. Fails once the server has
+    /// closed the connection.
+    fn send(&mut self, frames: &[u8]) -> io::Result<usize> {
+        let waits = |error: io::Error| match error.kind() {
+            ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+        if self.stream.read(&mut [0; 16_384]).map(Some).or_else(waits)? == Some(0) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let count = self.stream.write(&frames[self.sent..]).map(Some).or_else(waits)?;
+        self.sent = (self.sent + count.unwrap_or_default()) % frames.len();
+        Ok(count.unwrap_or_default())
+    }
+}
+
+/// The times of look-ups, one after the other.
+async fn look_ups(client: &mut Client) -> Vec<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..LOOK_UPS {
+        let begun = Instant::now();
+        let status = client.resolve(handle("nobody")).await.unwrap_err();
+        assert_eq!(status.code(), tonic::Code::NotFound, "{status:?}");
+        times.push(begun.elapsed());
+    }
+    times.sort_unstable();
+    times
+}
+
+fn median(times: &[Duration]) -> Duration {
+    times[times.len() / 2]
+}
+
+/// Asserts that look-ups go on beside floods of these frames, and that each connection ends.
+fn goes_on_beside(server: &Server, address: &str, floods: &[(&str, Vec<u8>)], connections: usize) {
+    block_on(async {
+        let mut client = Client::connect(&server.url).await;
+        let alone = median(&look_ups(&mut client).await);
+        for (what, frame) in floods {
+            let flood = Flood::start(address, &frame.repeat(5_000), connections);
+            let begun = Instant::now();
+            while flood.closed.load(Relaxed) < connections {
+                assert!(begun.elapsed() < super::TIMEOUT, "{what}: the connections stay open");
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let beside = median(&look_ups(&mut client).await);
+            let closed = flood.end();
+            println!("{what}: {alone:?} alone, {beside:?} beside {closed} connections");
+            let limit = 5 * alone + Duration::from_millis(50);
+            assert!(beside < limit, "{what}: {alone:?} alone, {beside:?} beside them");
+        }
+    });
+}
+
+fn frames_without_calls() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("windows", frame(WINDOW_UPDATE, 0, &[0, 0, 0, 1])),
+        ("unknown frames", frame(UNKNOWN, 0, &[])),
+        ("pings", frame(PING, 0, &[0; 8])),
+        ("priorities", frame(PRIORITY, 1, &[0, 0, 0, 3, 0])),
+        ("settings", frame(SETTINGS, 0, &[])),
+    ]
+}
+
+tests_on_store! {
+    strangers_who_flood_the_port_of_grpc_lose_their_connections
+    strangers_who_flood_the_http_port_lose_their_connections
+}
+
+fn strangers_who_flood_the_port_of_grpc_lose_their_connections(store: &TestStore) {
+    let server = store.serve(&[]);
+    let address = server.url.trim_start_matches("http://");
+    goes_on_beside(&server, address, &frames_without_calls(), CONNECTIONS);
+    goes_on_beside(&server, address, &frames_without_calls()[2..3], 1);
+}
+
+fn strangers_who_flood_the_http_port_lose_their_connections(store: &TestStore) {
+    let mut server = store.serve(&["--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    let address = url.trim_start_matches("http://");
+    goes_on_beside(&server, address, &frames_without_calls()[..3], CONNECTIONS);
+}
