@@ -59,7 +59,10 @@ impl History<'_> {
         for _ in 0..6 {
             let operation = self.random.one_of(&self.operations);
             self.undo(&operation).await.map_err(|failure| {
-                format!("undoing {operation}: {failure}\n{}", self.histories.summary(self.f.now()))
+                format!(
+                    "undoing {operation}: {failure}\n{}",
+                    self.histories.summary(&self.users, self.f.now())
+                )
             })?;
             for _ in 0..self.random.below(3) {
                 self.step().await?;

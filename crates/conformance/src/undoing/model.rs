@@ -124,14 +124,16 @@ impl Histories {
         self.unknown.retain(exists);
     }
 
-    /// The changes in a line each.
-    pub fn summary(&self, now: Timestamp) -> String {
+    /// The changes in a line each, and the users as they were before the undoing.
+    pub fn summary(&self, users: &Users, now: Timestamp) -> String {
         let entry = |entry: &Entry| {
             let before = entry.before.as_ref().map(|before| Visible::new(before, now));
             format!("  {:?}, recorded: {}, {before:?}\n", entry.operation, entry.is_recorded)
         };
         let user = |(id, entries): (&LocalityId, &Vec<Entry>)| {
-            format!("{id}\n{}", entries.iter().map(entry).collect::<String>())
+            let changes: String = entries.iter().map(entry).collect();
+            let present = users.get(id).map(|user| Visible::new(user, now));
+            format!("{id}\n{changes}  present: {present:?}\n")
         };
         self.changes.iter().map(user).collect()
     }
