@@ -57,8 +57,8 @@ struct Reversion<'v> {
 
 impl Reversion<'_> {
     /// The keys that the user gets back: of identities, of guards, and held ones.
-    fn regained(&self) -> BTreeSet<IdentityKey> {
-        &keys(&self.after) - &keys(self.before)
+    fn regained(&self, mutation: &Mutation) -> BTreeSet<IdentityKey> {
+        &keys(mutation, &self.after) - &keys(mutation, self.before)
     }
 }
 
@@ -114,12 +114,12 @@ fn next_owner<'v>(
     if reversions.len() == MAX_TOGETHER {
         return Ok(None);
     }
-    let regained: BTreeSet<_> = reversions.iter().flat_map(Reversion::regained).collect();
+    let regained: BTreeSet<_> = reversions.iter().flat_map(|one| one.regained(mutation)).collect();
     let is_included = |owner: &LocalityId| reversions.iter().any(|one| one.before.id() == *owner);
     for (key, claim) in read_set.read_claims(regained.into_iter().collect())? {
         let Some(owner) = claim.owner.filter(|owner| !is_included(owner)) else { continue };
         match reverted(mutation, read_set, owner, reversal) {
-            Ok(Some(other)) if !keys(&other.after).contains(&key) => {
+            Ok(Some(other)) if !keys(mutation, &other.after).contains(&key) => {
                 return Ok(Some(other));
             }
             Err(DecideError::NeedsReads(needs)) => return Err(DecideError::NeedsReads(needs)),
@@ -130,9 +130,12 @@ fn next_owner<'v>(
     Ok(None)
 }
 
-/// The keys of a user's claims.
-fn keys(record: &Record) -> BTreeSet<IdentityKey> {
-    record.claims().into_iter().map(|(key, _)| key).collect()
+/// The keys of a user's claims, without holds that are over: another user may have those.
+fn keys(mutation: &Mutation, record: &Record) -> BTreeSet<IdentityKey> {
+    let claims = record.claims().into_iter();
+    let valid =
+        claims.filter(|(_, claim)| !claim.hold.is_some_and(|until| mutation.is_past(until)));
+    valid.map(|(key, _)| key).collect()
 }
 
 /// The changes of claims on the held keys of a user.
@@ -152,7 +155,7 @@ fn hold_changes(mutation: &Mutation, Reversion { before, after }: &Reversion<'_>
     let mut changes: ClaimDiff = changed
         .map(|(key, claim)| (key.clone(), (old.get(key).cloned(), Some(claim.clone()))))
         .collect();
-    let present = keys(after);
+    let present = keys(mutation, after);
     let ended = old.into_iter().filter(|(key, _)| !present.contains(key));
     changes.extend(ended.map(|(key, claim)| (key, (Some(claim), None))));
     changes
