@@ -4,17 +4,19 @@ use mongodb::bson::{Document, doc};
 use polynym_directory::{IdempotencyKey, Mutation, Mutations};
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
-use crate::servers;
+use crate::servers::{Layout, ReplicaSet};
 use crate::support::users;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_batch_of_20_mib_is_one_transaction() {
     /// Each has 400 KiB.
     const USERS: usize = 50;
-    let uri = servers::one_member().await.uri("large_batch", "");
+    // A cache of 0.25 GiB may be full of a transaction of this size.
+    let set = ReplicaSet::start(Layout { cache: 1.0, ..Layout::default() }).await;
+    let uri = set.uri("large_batch", "");
     init(&uri, &InitOptions::default(), &|_| {}).await.unwrap();
     let store = Mongo::open(&uri, Options::default()).await.unwrap();
-    let database = servers::one_member().await.client().await.database("large_batch");
+    let database = set.client().await.database("large_batch");
     database.run_command(doc! { "profile": 2 }).await.unwrap();
     let line = |n: usize| {
         let request = Some(IdempotencyKey { key: format!("line {n}"), request_hash: 1 });
