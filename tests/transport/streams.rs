@@ -163,12 +163,8 @@ async fn exports_and_imports_that_outlast_a_stop_end_with_a_status() {
         sleep(PACE).await;
         server.server.signal("TERM");
     };
-    let read_late = async {
-        // The last part of the six seconds begins after 4.8.
-        sleep(Duration::from_millis(5_200)).await;
-        exported(export, Duration::ZERO).await
-    };
-    let (users, lines, ()) = tokio::join!(read_late, import, stop);
+    // Both take longer than six seconds.
+    let (users, lines, ()) = tokio::join!(exported(export, 3 * PACE), import, stop);
     assert_eq!(status_details(users.unwrap_err()), stream_ended());
     assert_eq!(status_details(lines.unwrap_err()), stream_ended());
     let log = server.ended();

@@ -251,7 +251,7 @@ impl Reservation {
         Self::counted(budget, SITE)
     }
 
-    /// For a stream that comes to an end by itself, or a message of one. It does not age.
+    /// For a stream that comes to an end by itself. It does not age.
     pub fn for_finite(budget: &Arc<ConnectionBudget>) -> Self {
         Self::counted(budget, FINITE)
     }

@@ -140,7 +140,8 @@ impl OpenStream {
     /// A reservation for a message of the stream.
     pub fn reserve_message(&self) -> Reservation {
         match self.finite {
-            Some(_) => Reservation::for_finite(&self.budget),
+            // Its client must read it in time, also after the stream has ended.
+            Some(_) => Reservation::for_call(&self.budget),
             None => Reservation::for_message(&self.budget),
         }
     }

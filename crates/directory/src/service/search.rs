@@ -189,6 +189,9 @@ impl Directory {
             read_size.adapt(batch.users.len(), bytes);
             for found in batch.users {
                 pace.rest().await;
+                if page.limit.items() == 0 {
+                    return Ok(true);
+                }
                 let found = match found {
                     Ok(found) => found,
                     Err(id) => {
@@ -197,13 +200,16 @@ impl Directory {
                     }
                 };
                 let is_match = !is_purge_due(context, &found.user) && filter.matches(&found.user);
-                if page.is_full() || (is_match && !page.push(&found)) {
+                if is_match && !page.push(&found) {
                     return Ok(true);
                 }
                 page.count_read(&found.user);
             }
-            let Some(next) = batch.next else { return Ok(false) };
-            page.after = Some(next);
+            let Some(next) = batch.next else {
+                page.unreadable.extend(page.passed.drain(..));
+                return Ok(false);
+            };
+            page.pass(Some(next));
             if page.is_full() {
                 return Ok(true);
             }
@@ -222,6 +228,9 @@ struct PageBuilder {
     after: Option<Position>,
     users: Vec<EncodedUser>,
     unreadable: BTreeSet<LocalityId>,
+    /// Those after the last user that was read: if the page ends before the next one, they are of
+    /// the next page.
+    passed: Vec<LocalityId>,
     read: usize,
 }
 
@@ -234,7 +243,8 @@ impl PageBuilder {
         after: Option<Position>,
     ) -> Self {
         let (users, unreadable) = (Vec::new(), BTreeSet::new());
-        Self { limit, read_limit, path, view, after, users, unreadable, read: 0 }
+        let passed = Vec::new();
+        Self { limit, read_limit, path, view, after, users, unreadable, passed, read: 0 }
     }
 
     fn is_full(&self) -> bool {
@@ -245,13 +255,19 @@ impl PageBuilder {
 
     /// Counts and names a user that cannot be read.
     fn pass_unreadable(&mut self, id: LocalityId) {
-        self.unreadable.insert(id);
+        self.passed.push(id);
         self.read += 1;
+    }
+
+    /// Moves behind a position, and the users before it.
+    fn pass(&mut self, position: Option<Position>) {
+        self.after = position;
+        self.unreadable.extend(self.passed.drain(..));
     }
 
     /// Counts a user that was read, and moves behind it.
     fn count_read(&mut self, user: &User) {
-        self.after = self.path.position_of_found(user);
+        self.pass(self.path.position_of_found(user));
         self.read += 1;
     }
 

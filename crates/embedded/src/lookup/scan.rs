@@ -77,12 +77,11 @@ impl Snapshot {
         for entry in self.identities.range::<&[u8]>((start, Bound::Excluded(end.as_bytes())))? {
             let (key, stored) = entry?;
             let claim = readable(Kind::Claim, decode_claim(stored.value()))?;
-            let Some(claim) = claim else { continue };
             let key = || -> Result<_, Fault> {
                 let text = String::from_utf8(key.value().to_vec()).map_err(Fault::damaged)?;
                 Ok(IdentityKey::from_stored(text))
             };
-            if claim.owner.is_none() {
+            if let Some(claim) = claim.filter(|claim| claim.owner.is_none()) {
                 scanned.holds.extend(key()?.and_then(|key| Hold::of(&key, &claim)));
             }
             let is_full = scanned.holds.len() >= limit || pace.is_over();

@@ -21,6 +21,8 @@ use polynym_store_common::unreadable::Kind as Record;
 /// Greater than or equal to all ids, and greater than all values of a field.
 const LAST_ID: [u8; 16] = [0xff; 16];
 const LAST_VALUE: u8 = 0xff;
+/// The most users that are named in a part because they cannot be read.
+const MAX_NAMED: usize = 1_000;
 /// The most entries of a step.
 const STEP_ENTRIES: usize = 64;
 
@@ -114,10 +116,11 @@ impl Snapshot {
             let user = match readable(Record::User(owner), self.full_user(owner))? {
                 Some(Some(user)) => user,
                 Some(None) => continue,
-                None => {
+                None if found.unreadable().count() < MAX_NAMED => {
                     found.push(owner, None);
                     continue;
                 }
+                None => continue,
             };
             let Some(position) = path.position(&user) else { continue };
             if key.ends_with(&walk.key_end(tenant, path, &position)) {

@@ -247,8 +247,12 @@ impl Collections {
         identifiers: &[Identifier],
     ) -> Result<Vec<LocalityId>, Fault> {
         let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
-        let owners = self.owners_of(doc! { ID: { "$in": &keys } }, keys.len()).await?;
-        let mut ids: Vec<_> = owners.into_iter().filter_map(|(_, owner)| owner).collect();
+        let (filter, options) =
+            (doc! { ID: { "$in": &keys } }, self.find_options(doc! {}, keys.len()));
+        let found = self.find_documents(&self.identities, filter, options).await?;
+        let owner = |document: &RawDocumentBuf| Ok(read_claim(document)?.1.resolves_to());
+        let owners = found.iter().map(owner).collect::<Result<Vec<_>, Fault>>()?;
+        let mut ids: Vec<_> = owners.into_iter().flatten().collect();
         ids.sort_unstable();
         ids.dedup();
         Ok(ids)
