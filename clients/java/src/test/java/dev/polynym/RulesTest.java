@@ -26,6 +26,7 @@ import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.time.Duration;
 import java.util.HashSet;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -169,6 +170,24 @@ class RulesTest {
       assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
       server.isSilent();
       assertThrows(OutcomeUnknownException.class, () -> hasty.registry().createUser(CREATE));
+    }
+  }
+
+  @Test
+  void twoDeadlinesInARowOpenANewConnection() {
+    PolynymClient hasty = server.client().timeout(Duration.ofMillis(700)).build();
+    try (hasty) {
+      hasty.resolve(handle("joe"));
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      hasty.resolve(handle("joe"));
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      assertEquals(1, Set.copyOf(server.connections).size(), "an answer was between");
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      hasty.resolve(handle("joe"));
+      assertEquals(2, Set.copyOf(server.connections).size());
     }
   }
 

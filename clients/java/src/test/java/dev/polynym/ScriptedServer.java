@@ -28,6 +28,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
+import java.net.SocketAddress;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -45,6 +46,8 @@ final class ScriptedServer implements AutoCloseable {
   final List<Message> requests = Collections.synchronizedList(new ArrayList<>());
   /** The headers as they arrived. */
   final List<Metadata> headers = Collections.synchronizedList(new ArrayList<>());
+  /** The client's end of the connection of each call. */
+  final List<SocketAddress> connections = Collections.synchronizedList(new ArrayList<>());
 
   ScriptedServer() throws IOException {
     this(0);
@@ -151,6 +154,7 @@ final class ScriptedServer implements AutoCloseable {
     public <ReqT, RespT> ServerCall.Listener<ReqT> interceptCall(
         ServerCall<ReqT, RespT> call, Metadata received, ServerCallHandler<ReqT, RespT> next) {
       headers.add(received);
+      connections.add(call.getAttributes().get(Grpc.TRANSPORT_ATTR_REMOTE_ADDR));
       return Contexts.interceptCall(Context.current(), call, received, next);
     }
   }
