@@ -40,6 +40,7 @@ class Directory(grpc.GenericRpcHandler):
 
     def __init__(self) -> None:
         self.singles: list[Single] = []
+        self.peers: list[str] = []
         self.created: list[v1.CreateUserRequest] = []
         self.batches: list[Batch] = []
         self.headers: dict[str, str | bytes] = {}
@@ -72,6 +73,7 @@ class Directory(grpc.GenericRpcHandler):
 
     async def single(self, request: Single, context: Any) -> v1.ResolveIdentityResponse:
         """Answers a look-up."""
+        self.peers.append(context.peer())
         await self.record(self.singles, request)
         return v1.ResolveIdentityResponse(user=echo(request.identifier))
 

@@ -300,7 +300,10 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
         while not self._is_closed:
             try:
                 return self._progress.accept(await self._next_response())
-            except (StopAsyncIteration, asyncio.TimeoutError):
+            except asyncio.TimeoutError:
+                self._calls.rules.replace_connection()
+                error = _watch.ENDED
+            except StopAsyncIteration:
                 error = _watch.ENDED
             except grpc.RpcError as fault:
                 error = from_rpc_error(fault)

@@ -308,6 +308,11 @@ class Watch(Iterator[WatchEvent]):
             raise StopIteration
         raise error
 
+    def _give_up(self, call: Any) -> None:
+        """Ends a call without an answer. The next one has a new connection."""
+        self._calls.rules.replace_connection()
+        cancel(call)
+
     def _next_response(self) -> v1.WatchResponse:
         call = self._call
         if call is not None:
@@ -319,7 +324,7 @@ class Watch(Iterator[WatchEvent]):
             request = self._progress.request()
             call = self._calls.open_stream(WATCH, request, None, ())
             self._call = call
-        timer = threading.Timer(_watch.FIRST_RESPONSE, cancel, [call])
+        timer = threading.Timer(_watch.FIRST_RESPONSE, self._give_up, [call])
         timer.daemon = True
         timer.start()
         try:
