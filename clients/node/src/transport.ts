@@ -113,6 +113,16 @@ export class Transport {
     }
   }
 
+  /** Lets the next call open a new connection. Calls on the former one go on. */
+  replace(): void {
+    if (!this.#isClosed) {
+      this.#unanswered = 0;
+      const former = this.#client;
+      this.#client = this.#open();
+      former.close();
+    }
+  }
+
   close(): void {
     this.#isClosed = true;
     this.#client.close();
@@ -125,11 +135,8 @@ export class Transport {
     } else if (error.code === status.DEADLINE_EXCEEDED && NO_ANSWER.test(error.details)) {
       this.#unanswered++;
     }
-    if (this.#unanswered >= SILENT_DEADLINES && !this.#isClosed) {
-      this.#unanswered = 0;
-      const former = this.#client;
-      this.#client = this.#open();
-      former.close();
+    if (this.#unanswered >= SILENT_DEADLINES) {
+      this.replace();
     }
   }
 
