@@ -8,12 +8,15 @@ import com.google.rpc.RetryInfo;
 import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.DirectoryServiceGrpc;
+import dev.polynym.v1.Heartbeat;
 import dev.polynym.v1.InboxServiceGrpc;
 import dev.polynym.v1.MarkReadRequest;
 import dev.polynym.v1.MarkReadResponse;
 import dev.polynym.v1.RegistryServiceGrpc;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
+import dev.polynym.v1.WatchRequest;
+import dev.polynym.v1.WatchResponse;
 import io.grpc.Context;
 import io.grpc.Contexts;
 import io.grpc.Grpc;
@@ -139,6 +142,12 @@ final class ScriptedServer implements AutoCloseable {
     public void resolveIdentity(
         ResolveIdentityRequest request, StreamObserver<ResolveIdentityResponse> observer) {
       answer(request, observer, ResolveIdentityResponse.getDefaultInstance());
+    }
+
+    @Override
+    public void watch(WatchRequest request, StreamObserver<WatchResponse> observer) {
+      Heartbeat heartbeat = Heartbeat.getDefaultInstance();
+      answer(request, observer, WatchResponse.newBuilder().setHeartbeat(heartbeat).build());
     }
   }
 
