@@ -34,9 +34,10 @@ type Client struct {
 	// Admin administers the directory.
 	Admin polynymv1.AdminServiceClient
 
-	connection *grpc.ClientConn
-	settings   settings
-	batcher    batcher
+	connection  *grpc.ClientConn
+	connections connections
+	settings    settings
+	batcher     batcher
 }
 
 // Connect returns a client of the server at `https://HOST:PORT`, or at `http://HOST:PORT` in plain
@@ -84,7 +85,8 @@ func (c *Client) dialOptions(address address) ([]grpc.DialOption, error) {
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		grpc.WithTransportCredentials(security),
+		grpc.WithTransportCredentials(heedful{security, &c.connections}),
+		grpc.WithKeepaliveParams(pings),
 		grpc.WithUserAgent("polynym-go/" + Version),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),

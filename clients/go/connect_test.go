@@ -1,11 +1,14 @@
 package polynym_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymv1"
@@ -144,5 +147,50 @@ func TestTheEnvironment(t *testing.T) {
 	t.Setenv("POLYNYM_CA", path)
 	if _, err := polynym.Connect("https://users:7171"); err == nil || !strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestTwoDeadlinesInARowOpenANewConnection(t *testing.T) {
+	fake := startFake(t, answers(&polynymv1.ResolveIdentityResponse{}))
+	client := connect(t, fake.address)
+	resolve := func(timeout time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		_, err := client.Directory.ResolveIdentity(ctx, &polynymv1.ResolveIdentityRequest{})
+		return err
+	}
+	if err := resolve(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	fake.freeze()
+	for range 2 {
+		wantError(t, resolve(700*time.Millisecond), polynym.ErrDeadlineExceeded, "")
+	}
+	// Sooner than by a ping.
+	if err := resolve(4 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The server is slow, but its connection is alive: it answers other calls.
+func TestDeadlinesBesideAnswersKeepTheConnection(t *testing.T) {
+	fake := startFake(t, func(ctx context.Context, c call) (proto.Message, error) {
+		if c.method == "ResolveIdentity" {
+			<-ctx.Done()
+		}
+		return &polynymv1.GetUserResponse{}, ctx.Err()
+	})
+	client := connect(t, fake.address, polynym.WithTimeout(time.Second))
+	for range 3 {
+		_, err := client.Directory.ResolveIdentity(t.Context(), &polynymv1.ResolveIdentityRequest{})
+		wantError(t, err, polynym.ErrDeadlineExceeded, "")
+		if _, err := client.Directory.GetUser(t.Context(), &polynymv1.GetUserRequest{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fake.mutex.Lock()
+	defer fake.mutex.Unlock()
+	if len(fake.connections) != 1 {
+		t.Errorf("%d connections", len(fake.connections))
 	}
 }

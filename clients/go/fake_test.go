@@ -5,6 +5,7 @@ import (
 	"net"
 	"path"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ type fake struct {
 
 	mutex       sync.Mutex
 	calls       []call
-	connections []net.Conn
+	connections []*freezable
 }
 
 // startFake starts a fake server that stops with the test.
@@ -111,6 +112,29 @@ func (f *fake) lose(ctx context.Context) (proto.Message, error) {
 	return nil, ctx.Err()
 }
 
+// freeze silences the open connections: they hear nothing more, and stay open.
+func (f *fake) freeze() {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, connection := range f.connections {
+		connection.frozen.Store(true)
+	}
+}
+
+// freezable is a connection that drops what arrives once it is frozen.
+type freezable struct {
+	net.Conn
+	frozen atomic.Bool
+}
+
+func (c *freezable) Read(buffer []byte) (int, error) {
+	length, err := c.Conn.Read(buffer)
+	for err == nil && c.frozen.Load() {
+		length, err = c.Conn.Read(buffer)
+	}
+	return length, err
+}
+
 type keepingListener struct {
 	net.Listener
 	fake *fake
@@ -118,12 +142,14 @@ type keepingListener struct {
 
 func (l keepingListener) Accept() (net.Conn, error) {
 	connection, err := l.Listener.Accept()
-	if err == nil {
-		l.fake.mutex.Lock()
-		defer l.fake.mutex.Unlock()
-		l.fake.connections = append(l.fake.connections, connection)
+	if err != nil {
+		return nil, err
 	}
-	return connection, err
+	kept := &freezable{Conn: connection}
+	l.fake.mutex.Lock()
+	defer l.fake.mutex.Unlock()
+	l.fake.connections = append(l.fake.connections, kept)
+	return kept, nil
 }
 
 // failure is an error as the server makes it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -27,6 +28,7 @@ func (c *Client) interceptUnary(
 	request, requestID := complete(request, c.settings.tenant)
 	call := func() *Error {
 		var server peer.Peer
+		sent := time.Now()
 		attemptOptions := append(options[:len(options):len(options)], grpc.Peer(&server))
 		err := invoker(ctx, path, request, response, connection, attemptOptions...)
 		if err == nil {
@@ -35,6 +37,9 @@ func (c *Client) interceptUnary(
 		// The attempt has a peer once it has a stream: before, nothing of it was sent.
 		failure := newError(ctx, err, server.Addr != nil)
 		failure.RequestID = requestID
+		if failure.Code == codes.DeadlineExceeded && server.Addr != nil {
+			c.connections.expired(sent)
+		}
 		return failure
 	}
 	return attempt(ctx, methodOf(path), c.settings.maxAttempts, earlierFailure(ctx), call)

@@ -71,7 +71,10 @@ func (w *watcher) stream(ctx context.Context) *Error {
 	defer cancel(nil)
 	silent := localError(codes.Unavailable, "the watch was silent for too long")
 	patience := w.client.settings.watchSilence
-	silence := time.AfterFunc(patience, func() { cancel(silent) })
+	silence := time.AfterFunc(patience, func() {
+		cancel(silent)
+		w.client.connections.end() // A new stream on a dead connection would be as silent.
+	})
 	defer silence.Stop()
 	responses, err := w.client.Directory.Watch(ctx, w.request)
 	if err != nil {

@@ -168,3 +168,24 @@ func TestAWatchSeesWhatHappens(t *testing.T) {
 		}
 	}
 }
+
+// A fake server answers pings, so that only the missing heartbeats tell.
+func TestASilentWatchOpensANewConnection(t *testing.T) {
+	fake := startFake(t, nil)
+	fake.watch = func(c call, stream grpc.ServerStream) error {
+		if c.number == 3 {
+			return failure(codes.OutOfRange, "RESUME_EXPIRED")
+		}
+		_ = stream.SendMsg(heartbeat(fmt.Sprint(c.number)))
+		<-stream.Context().Done()
+		return nil
+	}
+	client := connect(t, fake.address, polynym.WithWatchSilence(20*time.Millisecond))
+	_, err := watched(t.Context(), client, &polynymv1.WatchRequest{})
+	wantError(t, err, polynym.ErrOutOfRange, "RESUME_EXPIRED")
+	fake.mutex.Lock()
+	defer fake.mutex.Unlock()
+	if len(fake.connections) != 3 {
+		t.Errorf("%d connections", len(fake.connections))
+	}
+}

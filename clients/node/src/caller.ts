@@ -114,6 +114,11 @@ export class Caller {
     return Object.fromEntries(functions) as Stub<S>;
   }
 
+  /** Lets the next call open a new connection. Calls on the former one go on. */
+  replaceConnection(): void {
+    this.#transport.replace();
+  }
+
   close(): void {
     this.#transport.close();
   }

@@ -1,12 +1,16 @@
 // One attempt of a call.
 import { type Duplex, Readable } from "node:stream";
-import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
 import { type ConnectOptions, parseTarget } from "./options.js";
 import type { Method } from "./service.js";
 import { onAbort } from "./signals.js";
 
 const USER_AGENT = "polynym-node/0.1.0";
+/** How many attempts in a row reach their deadlines without an answer on a dead connection. */
+const SILENT_DEADLINES = 2;
+/** What grpc-js says of a call that had a connection when its deadline came. A server says something else. */
+const NO_ANSWER = /^Deadline exceeded.*remote_addr=/;
 
 /** What an attempt needs besides its request. */
 export interface AttemptOptions {
@@ -18,17 +22,23 @@ export interface AttemptOptions {
 
 /** A connection to a server, opened with the first call. */
 export class Transport {
-  readonly #client: Client;
   readonly #token: TokenSource;
+  readonly #open: () => Client;
+  #client: Client;
+  #unanswered = 0;
+  #isClosed = false;
 
   constructor(server: string, options: ConnectOptions) {
     const target = parseTarget(server);
     this.#token = tokenSource(target, options);
-    this.#client = new Client(target.address, channelCredentials(target, options), {
+    const credentials = channelCredentials(target, options);
+    const channelOptions = {
       "grpc.enable_channelz": 0,
       "grpc.enable_retries": 0,
       "grpc.initial_reconnect_backoff_ms": 100,
-      "grpc.keepalive_time_ms": 60_000,
+      // Only while a call is open: a connection that has died in silence ends after 15 s.
+      "grpc.keepalive_time_ms": 10_000,
+      "grpc.keepalive_timeout_ms": 5_000,
       "grpc.max_reconnect_backoff_ms": 5_000,
       "grpc.primary_user_agent": USER_AGENT,
       "grpc.service_config_disable_resolution": 1,
@@ -38,7 +48,9 @@ export class Transport {
       ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
       ...options.channelOptions,
       interceptors: options.interceptors ?? [],
-    });
+    };
+    this.#open = () => new Client(target.address, credentials, channelOptions);
+    this.#client = this.#open();
   }
 
   /** A call with one response. It fails with a `ServiceError`. */
@@ -53,6 +65,7 @@ export class Transport {
         { deadline: wallClock(options.deadline) },
         (error, response) => {
           leave();
+          this.#note(error);
           if (error === null) {
             resolve(response as object);
           } else {
@@ -100,8 +113,31 @@ export class Transport {
     }
   }
 
+  /** Lets the next call open a new connection. Calls on the former one go on. */
+  replace(): void {
+    if (!this.#isClosed) {
+      this.#unanswered = 0;
+      const former = this.#client;
+      this.#client = this.#open();
+      former.close();
+    }
+  }
+
   close(): void {
+    this.#isClosed = true;
     this.#client.close();
+  }
+
+  /** Notes the end of an attempt. The last of several deadlines leaves the connection; calls on it go on. */
+  #note(error: ServiceError | null): void {
+    if (error === null || error.metadata.get("grpc-status-details-bin").length > 0) {
+      this.#unanswered = 0;
+    } else if (error.code === status.DEADLINE_EXCEEDED && NO_ANSWER.test(error.details)) {
+      this.#unanswered++;
+    }
+    if (this.#unanswered >= SILENT_DEADLINES) {
+      this.replace();
+    }
   }
 
   #metadata({ headers }: AttemptOptions): Metadata {

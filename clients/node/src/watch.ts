@@ -1,7 +1,7 @@
 // Events as they are committed, over lost connections.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "./caller.js";
-import { PolynymError } from "./errors.js";
+import { PolynymError, UnavailableError } from "./errors.js";
 import {
   DirectoryServiceDefinition as Directory,
   type WatchRequest,
@@ -14,6 +14,8 @@ import { onAbort } from "./signals.js";
 
 /** The longest delay before a watch connects again, in milliseconds. */
 const MAX_BACKOFF = 10_000;
+/** How long a watch waits for a response, in milliseconds: the server sends one every 15 seconds. */
+const MAX_SILENCE = 45_000;
 /** How many of the last events are known when a resumed watch repeats some. */
 const REMEMBERED = 1_000;
 
@@ -45,6 +47,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   #resumeToken: string;
   readonly #caller: Caller;
   readonly #options: WatchOptions;
+  readonly #maxSilence: number;
   readonly #closed = new AbortController();
   readonly #signal: AbortSignal;
   readonly #unlisten: () => void;
@@ -52,7 +55,8 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   readonly #first: Promise<IteratorResult<WatchResponse, void>>;
 
   /** Use `client.watch`. */
-  constructor(caller: Caller, options: WatchOptions, clientClosed: AbortSignal) {
+  constructor(caller: Caller, options: WatchOptions, clientClosed: AbortSignal, maxSilence = MAX_SILENCE) {
+    this.#maxSilence = maxSilence;
     this.#caller = caller;
     this.#options = options;
     this.#resumeToken = options.resumeToken ?? "";
@@ -117,7 +121,31 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
-  #connection(): AsyncGenerator<WatchResponse, void, undefined> {
+  /** The responses of one connection. A server that is silent for too long counts as lost. */
+  async *#connection(): AsyncGenerator<WatchResponse, void, undefined> {
+    const silence = new AbortController();
+    const silent = new UnavailableError({ code: "UNAVAILABLE", message: "the watch was silent for too long" });
+    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]));
+    try {
+      for (;;) {
+        const timer = setTimeout(() => silence.abort(silent), this.#maxSilence);
+        const next = await responses.next().finally(() => clearTimeout(timer));
+        if (next.done) {
+          return;
+        }
+        yield next.value;
+      }
+    } catch (error) {
+      if (error === silent) {
+        this.#caller.replaceConnection();
+      }
+      throw error;
+    } finally {
+      await responses.return();
+    }
+  }
+
+  #stream(signal: AbortSignal): AsyncGenerator<WatchResponse, void, undefined> {
     const { tenant, userIds, types, headers } = this.#options;
     const request: Partial<WatchRequest> = {
       tenant,
@@ -125,7 +153,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       types: types && [...types],
       resumeToken: this.#resumeToken,
     };
-    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal: this.#signal });
+    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal });
   }
 }
 

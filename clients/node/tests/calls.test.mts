@@ -284,3 +284,25 @@ test("streams have typed errors and stop at the caller's break", async (context)
     await new Promise(setImmediate);
   }
 });
+
+test("two deadlines in a row open a new connection, and the calls on the former one go on", async (context) => {
+  let answer = () => {};
+  const later: Script = () => new Promise((resolve) => (answer = () => resolve({})));
+  const { client, calls } = await start(context, [OK, later, never, OK, never, never, OK]);
+  const resolve = (timeoutMs?: number) => client.directory.resolveIdentity({}, { timeoutMs });
+  const expires = async () => assert((await failureOf(resolve(300))) instanceof DeadlineExceededError);
+  await resolve();
+  const patient = resolve();
+  while (calls.length < 2) {
+    await new Promise(setImmediate);
+  }
+  await expires();
+  await resolve();
+  await expires();
+  await expires();
+  assert.equal(new Set(calls.map(({ peer }) => peer)).size, 1);
+  await resolve();
+  assert.equal(new Set(calls.map(({ peer }) => peer)).size, 2);
+  answer();
+  await patient;
+});

@@ -32,6 +32,8 @@ export interface SeenCall {
   request: any;
   headers: Metadata;
   cancelled: boolean;
+  /** The client's end of the connection. */
+  peer: string;
 }
 
 /** The answer to a call: parts of a response, a failure, or the promise of one. */
@@ -77,7 +79,7 @@ export const LOST = new Failure("UNAVAILABLE");
 export async function scripted(...scripts: Script[]) {
   const calls: SeenCall[] = [];
   const answer = (method: string, call: any): unknown => {
-    const seen: SeenCall = { method, request: call.request, headers: call.metadata, cancelled: false };
+    const seen: SeenCall = { method, request: call.request, headers: call.metadata, cancelled: false, peer: call.getPeer() };
     call.on("cancelled", () => (seen.cancelled = true));
     calls.push(seen);
     return scripts[Math.min(calls.length, scripts.length) - 1]!(seen);

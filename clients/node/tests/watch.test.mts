@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { OutOfRangeError, UnauthenticatedError, type WatchOptions, connect } from "polynym";
+import { Caller } from "../src/caller.js";
+import { Watch } from "../src/watch.js";
 import { Failure, LOST, type Script, type SeenCall, scripted } from "./scripted.mjs";
 
 const heartbeat = { kind: { $case: "heartbeat", value: {} }, resumeToken: "begun" };
@@ -103,4 +105,19 @@ test("closing a watch ends its loop, and a signal fails it", async (context) => 
   const result = assert.rejects(take(signalled.watch, 1), /enough/);
   controller.abort(new Error("enough"));
   await result;
+});
+
+test("a watch without heartbeats goes on by another connection", async (context) => {
+  // The server answers pings: only the missing responses tell.
+  const { calls, stop, address } = await scripted(responses(heartbeat, event(1)), responses(heartbeat, event(2)));
+  const caller = new Caller(address, {});
+  const watch = new Watch(caller, {}, new AbortController().signal, 200);
+  context.after(() => {
+    watch.close();
+    caller.close();
+    stop();
+  });
+  assert.deepEqual(await take(watch, 2), ["joe:1", "joe:2"]);
+  assert.deepEqual(calls.map(({ request }) => request.resumeToken), ["", "after 1"]);
+  assert.notEqual(calls[0]?.peer, calls[1]?.peer);
 });

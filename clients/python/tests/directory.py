@@ -13,7 +13,7 @@ import grpc.aio
 
 from polynym import AsyncClient, v1
 from polynym._methods import Method
-from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
+from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY, WATCH
 
 Single = v1.ResolveIdentityRequest
 Batch = v1.BatchResolveIdentitiesRequest
@@ -40,6 +40,7 @@ class Directory(grpc.GenericRpcHandler):
 
     def __init__(self) -> None:
         self.singles: list[Single] = []
+        self.peers: list[str] = []
         self.created: list[v1.CreateUserRequest] = []
         self.batches: list[Batch] = []
         self.headers: dict[str, str | bytes] = {}
@@ -72,6 +73,7 @@ class Directory(grpc.GenericRpcHandler):
 
     async def single(self, request: Single, context: Any) -> v1.ResolveIdentityResponse:
         """Answers a look-up."""
+        self.peers.append(context.peer())
         await self.record(self.singles, request)
         return v1.ResolveIdentityResponse(user=echo(request.identifier))
 
@@ -87,8 +89,21 @@ class Directory(grpc.GenericRpcHandler):
         """Never answers a mutation before the gate opens."""
         await self.record(self.created, request)
 
+    async def watch(
+        self, request: v1.WatchRequest, context: Any
+    ) -> AsyncIterator[v1.WatchResponse]:
+        """Sends the number of the watch as an event, and is silent then."""
+        self.peers.append(context.peer())
+        number = str(len(self.peers))
+        yield v1.WatchResponse(event=v1.Event(event_id=number), resume_token=number)
+        await asyncio.sleep(600)
+
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         """Returns what answers a call."""
+        if details.method == WATCH.path:
+            return grpc.unary_stream_rpc_method_handler(
+                self.watch, WATCH.request.FromString, WATCH.response.SerializeToString
+            )
         handlers: dict[str, tuple[Method[Any, Any], Callable[..., Awaitable[Any]]]] = {
             RESOLVE_IDENTITY.path: (RESOLVE_IDENTITY, self.single),
             BATCH_RESOLVE_IDENTITIES.path: (BATCH_RESOLVE_IDENTITIES, self.batch),

@@ -64,6 +64,7 @@ impl Client {
         let mut attempts = Attempts::new(method, self.max_attempts());
         loop {
             let outcome = self.attempt(method, metadata.clone(), message.clone(), deadline).await;
+            self.connections().note(&outcome);
             let error = match outcome {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
@@ -115,7 +116,7 @@ impl Client {
     }
 
     async fn grpc(&self) -> Result<Grpc<crate::Connection>, Status> {
-        let mut grpc = Grpc::new(self.connection().clone());
+        let mut grpc = Grpc::new(self.connection());
         grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
         Ok(grpc)
     }

@@ -18,6 +18,7 @@ use crate::batch::Batches;
 use crate::connection::{
     ConnectError, Connection, Headers, OnCall, TlsFiles, endpoint, is_loopback, server_url,
 };
+use crate::reconnect::{Open, Reconnect};
 use crate::services::{Admin, Directory, Inbox, Registry};
 use crate::token::Token;
 
@@ -34,7 +35,7 @@ pub struct Client {
 }
 
 struct Shared {
-    connection: Connection,
+    connections: Reconnect,
     attempts: u32,
     batches: Option<Batches>,
 }
@@ -83,9 +84,14 @@ impl Client {
         Self { timeout, ..self.clone() }
     }
 
-    /// The connection, for calls by the caller's own rules.
-    pub fn connection(&self) -> &Connection {
-        &self.shared.connection
+    /// The connection, for calls by the caller's own rules. The client may replace it by another
+    /// one once the server is silent.
+    pub fn connection(&self) -> Connection {
+        self.shared.connections.connection()
+    }
+
+    pub(crate) fn connections(&self) -> &Reconnect {
+        &self.shared.connections
     }
 
     pub(crate) fn tenant(&self) -> &str {
@@ -240,13 +246,13 @@ impl Builder {
     /// Connects, and fails if the server cannot be reached.
     pub async fn connect(self) -> Result<Client, ConnectError> {
         let (endpoint, headers) = self.prepare()?;
-        Ok(self.client(endpoint.connect().await?, headers))
+        Ok(self.client(endpoint.connect().await?, headers, Some(endpoint)))
     }
 
     /// Connects at the first call.
     pub fn connect_lazy(self) -> Result<Client, ConnectError> {
         let (endpoint, headers) = self.prepare()?;
-        Ok(self.client(endpoint.connect_lazy(), headers))
+        Ok(self.client(endpoint.connect_lazy(), headers, Some(endpoint)))
     }
 
     /// Connects at the first call by `connect`, such as to a server in the same program, of which
@@ -261,7 +267,7 @@ impl Builder {
     {
         let (endpoint, headers) = self.prepare()?;
         let connector = service_fn(move |_| connect().map_ok(TokioIo::new));
-        Ok(self.client(endpoint.connect_with_connector_lazy(connector), headers))
+        Ok(self.client(endpoint.connect_with_connector_lazy(connector), headers, None))
     }
 
     fn prepare(&self) -> Result<(Endpoint, Headers), ConnectError> {
@@ -285,10 +291,15 @@ impl Builder {
         Ok((endpoint, Headers { token, metadata, on_call }))
     }
 
-    fn client(self, channel: Channel, headers: Headers) -> Client {
-        let connection = InterceptedService::new(channel, headers);
+    /// A client of a channel. Further ones are those of the endpoint, if any.
+    fn client(self, channel: Channel, headers: Headers, endpoint: Option<Endpoint>) -> Client {
+        let connection = InterceptedService::new(channel, headers.clone());
+        let open = endpoint.map(|endpoint| -> Open {
+            Box::new(move || InterceptedService::new(endpoint.connect_lazy(), headers.clone()))
+        });
+        let connections = Reconnect::new(connection, open);
         let batches = self.batching.then(Batches::default);
-        let shared = Arc::new(Shared { connection, attempts: self.attempts, batches });
+        let shared = Arc::new(Shared { connections, attempts: self.attempts, batches });
         Client { shared, tenant: self.tenant.into(), timeout: self.timeout }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::Uri;
 use tonic::metadata::MetadataMap;
@@ -23,6 +24,11 @@ const USER_AGENT: &str = concat!("polynym-rust/", env!("CARGO_PKG_VERSION"));
 /// would end the connection: a window of results in messages of 52 bytes or more fits.
 const WINDOW_BYTES: u32 = 1 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
+
+/// While a call is open, a server that is silent for the interval is asked whether it is there. A
+/// connection on which it does not answer in time ends.
+const PING_INTERVAL: Duration = Duration::from_secs(10);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection whose calls carry the caller's token and headers. It has no other rule of the
 /// client: neither deadlines nor retries.
@@ -135,7 +141,9 @@ pub fn endpoint(url: Uri, files: &TlsFiles) -> Result<Endpoint, ConnectError> {
     let endpoint = Endpoint::from(url)
         .user_agent(USER_AGENT)?
         .initial_stream_window_size(WINDOW_BYTES)
-        .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .http2_keep_alive_interval(PING_INTERVAL)
+        .keep_alive_timeout(PING_TIMEOUT);
     if is_tls { Ok(endpoint.tls_config(tls(files)?)?) } else { Ok(endpoint) }
 }
 

@@ -19,6 +19,7 @@ mod identifier;
 mod many;
 mod pages;
 pub mod purpose;
+mod reconnect;
 mod resolve;
 #[cfg(feature = "testing")]
 pub mod testing;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout_at};
 use tonic::Status;
 
 use crate::call::Answers;
@@ -14,6 +14,8 @@ use crate::v1::{Event, WatchRequest, WatchResponse};
 /// The bounds of the delay before a lost watch is resumed; each is up to twice the one before.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_secs(5);
+/// How long a watch waits for an answer: the server sends a heartbeat every 15 seconds.
+const MAX_SILENCE: Duration = Duration::from_secs(45);
 
 /// The callback for each error after which a watch resumes.
 type OnLost = Box<dyn FnMut(&Error) + Send>;
@@ -27,6 +29,9 @@ pub struct Watch {
     delay: Duration,
     last_event: String,
     is_resumed: bool,
+    /// When the server was last heard, or the stream begun.
+    heard: Instant,
+    patience: Duration,
     on_lost: Option<OnLost>,
 }
 
@@ -40,6 +45,8 @@ impl Client {
             delay: FIRST_DELAY,
             last_event: String::new(),
             is_resumed: false,
+            heard: Instant::now(),
+            patience: MAX_SILENCE,
             on_lost: None,
         }
     }
@@ -80,7 +87,21 @@ impl Watch {
         &self.request.resume_token
     }
 
+    /// The next answer. A server that is silent for too long counts as lost, and its connection.
     async fn receive(&mut self) -> Result<Option<WatchResponse>, Error> {
+        if self.answers.is_none() {
+            self.heard = Instant::now();
+        }
+        let limit = self.heard + self.patience;
+        if let Ok(outcome) = timeout_at(limit, self.receive_patiently()).await {
+            self.heard = Instant::now();
+            return outcome;
+        }
+        self.client.connections().replace();
+        Err(Status::unavailable("the watch was silent for too long").into())
+    }
+
+    async fn receive_patiently(&mut self) -> Result<Option<WatchResponse>, Error> {
         if self.answers.is_none() {
             let answers = self.client.directory().watch(self.request.clone()).await?;
             self.answers = Some(answers);
@@ -118,5 +139,58 @@ fn is_resumable(error: &Error) -> bool {
         Kind::Unavailable => true,
         Kind::ResourceExhausted => error.retry_after().is_some(),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client_testbed::{Proxy, program};
+
+    use super::*;
+    use crate::testing::Server;
+    use crate::v1::{CheckIdentityRequest, CreateUserRequest, UpdateTenantRequest, User};
+    use crate::{Builder, handle};
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_silent_watch_goes_on_by_another_connection() {
+        let server = Server::start_program(program().unwrap()).unwrap();
+        let proxy = Proxy::start().await.unwrap();
+        proxy.set_upstream(server.address());
+        let client = Builder::new(&proxy.address).connect_lazy().unwrap();
+        let direct = server.client().with_timeout(Duration::from_secs(60));
+        direct.admin().update_tenant(UpdateTenantRequest::default()).await.unwrap();
+        let mut watch = client.watch(WatchRequest::default());
+        watch.message().await.unwrap();
+
+        proxy.freeze();
+        watch.patience = Duration::from_secs(1);
+        let user = Some(User { display_name: "Joe".to_owned(), ..Default::default() });
+        let request = CreateUserRequest { user, ..Default::default() };
+        direct.registry().create_user(request).await.unwrap();
+        // Sooner than by a ping.
+        let event = tokio::time::timeout(Duration::from_secs(8), watch.next()).await;
+        assert_eq!(event.unwrap().unwrap().method, "CreateUser");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn two_deadlines_in_a_row_open_a_new_connection() {
+        let server = Server::start_program(program().unwrap()).unwrap();
+        let proxy = Proxy::start().await.unwrap();
+        proxy.set_upstream(server.address());
+        let client = Builder::new(&proxy.address).connect_lazy().unwrap();
+        let check = async |timeout: Duration| {
+            let client = client.with_timeout(timeout);
+            let request =
+                CheckIdentityRequest { identifier: Some(handle("joe")), ..Default::default() };
+            client.directory().check_identity(request).await.map_err(|error| error.kind())
+        };
+        check(Duration::from_secs(60)).await.unwrap();
+        proxy.freeze();
+        for _ in 0..2 {
+            let late = check(Duration::from_millis(300)).await;
+            assert_eq!(late.err(), Some(Kind::DeadlineExceeded));
+        }
+        // Sooner than by a ping.
+        check(Duration::from_secs(8)).await.unwrap();
     }
 }

@@ -17,6 +17,7 @@ mod server;
 mod steps;
 mod value;
 
+pub use proxy::Proxy;
 pub use puppet::{Puppet, StdioPuppet};
 pub use runner::{Options, Report, run};
 pub use server::program;

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 use tokio::time::sleep;
 
 use crate::frame::{Frame, PREFACE_BYTES, kind};
@@ -45,6 +46,10 @@ struct State {
     upstream: Mutex<String>,
     faults: Mutex<VecDeque<Fault>>,
     calls: AtomicU64,
+    /// Whether the connections that are open are frozen.
+    freeze: Mutex<watch::Sender<bool>>,
+    /// The same of connections that were frozen. They end with it.
+    frozen: Mutex<Vec<watch::Sender<bool>>>,
 }
 
 /// A running proxy.
@@ -86,6 +91,19 @@ impl Proxy {
         std::mem::take(&mut *lock(&self.state.faults)).into()
     }
 
+    /// Freezes the connections that are open: nothing passes them any more, and they stay open. New
+    /// ones pass.
+    pub fn freeze(&self) {
+        let open = std::mem::take(&mut *lock(&self.state.freeze));
+        open.send_replace(true);
+        lock(&self.state.frozen).push(open);
+    }
+
+    /// Ends the frozen connections.
+    pub fn end_frozen(&self) {
+        lock(&self.state.frozen).clear();
+    }
+
     /// The number of calls since this was last called.
     pub fn take_calls(&self) -> u64 {
         self.state.calls.swap(0, Ordering::Relaxed)
@@ -104,8 +122,9 @@ struct Connection<'a> {
     to_client: AsyncMutex<OwnedWriteHalf>,
 }
 
-/// Serves a connection until one side closes it, or a fault does.
+/// Serves a connection until one side closes it, or a fault does. A frozen one stays open.
 async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
+    let mut freeze = lock(&state.freeze).subscribe();
     let server = connect(state).await?;
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
@@ -113,10 +132,17 @@ async fn serve(client: TcpStream, state: &State) -> io::Result<()> {
     let (from_server, to_server) = server.into_split();
     let to_client = AsyncMutex::new(to_client);
     let connection = Connection { state, faulty: Mutex::default(), to_client };
+    // A half that is dropped closes its side: both live as long as a frozen connection.
+    let mut calls = pin!(connection.forward_calls(from_client, to_server));
+    let mut answers = pin!(connection.forward_answers(from_server));
     tokio::select! {
-        end = connection.forward_calls(from_client, to_server) => end,
-        end = connection.forward_answers(from_server) => end,
+        biased;
+        _ = freeze.wait_for(|frozen| *frozen) => {}
+        end = &mut calls => return end,
+        end = &mut answers => return end,
     }
+    while freeze.changed().await.is_ok() {}
+    Ok(())
 }
 
 /// Connects to the server; one that starts is awaited.

@@ -163,6 +163,7 @@ impl<'a, P: Puppet> Runner<'a, P> {
         self.variables = Variables::default();
         self.variables.set("tenant", self.tenant.clone().into());
         self.proxy.set_faults(&[]);
+        self.proxy.end_frozen();
         self.connect("admin", None, true).await?;
 
         for (number, step) in steps.iter().enumerate() {

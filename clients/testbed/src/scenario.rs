@@ -85,8 +85,14 @@ pub enum Step {
         #[serde(default)]
         save: Saved,
     },
-    /// `resolve` of the client.
-    Resolve { request: Value, timeout_ms: Option<u64>, error: Option<ExpectedError> },
+    /// `resolve` of the client. With `within_ms`, it is repeated after a deadline or a lost
+    /// connection, and must be answered within this time.
+    Resolve {
+        request: Value,
+        timeout_ms: Option<u64>,
+        within_ms: Option<u64>,
+        error: Option<ExpectedError>,
+    },
     /// Many of them at once. Those with a time of their own expire.
     ResolveConcurrently { requests: Value, timeouts_ms: Option<Value>, found: usize },
     /// `resolve_many` of the client.
@@ -97,8 +103,9 @@ pub enum Step {
     History { request: Value, count: usize, error: Option<ExpectedError> },
     /// Begins a watch.
     Watch { request: Value, error: Option<ExpectedError> },
-    /// Ends the watch, once it has seen these events: pairs of user and type.
-    Watched { events: Vec<(String, String)> },
+    /// Ends the watch, once it has seen these events: pairs of user and type. It must see them
+    /// within `within_ms`, by default a minute.
+    Watched { events: Vec<(String, String)>, within_ms: Option<u64> },
     /// A call of the testbed itself, as `admin`, past the proxy.
     Direct {
         method: String,
@@ -114,6 +121,8 @@ pub enum Step {
     Faults { faults: Vec<Fault> },
     /// The server is killed, and started again on its store.
     Restart {},
+    /// The connections that are open go silent: they forward nothing more and do not end.
+    Freeze {},
     /// The number of calls that the client has sent since the last such step.
     Calls { at_least: Option<u64>, at_most: u64 },
     /// The types of all events in the history of a user.

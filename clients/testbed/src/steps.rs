@@ -4,6 +4,8 @@ mod calls;
 mod lists;
 mod server;
 
+use std::time::Duration;
+
 use crate::Outcome;
 use crate::puppet::Puppet;
 use crate::runner::Runner;
@@ -21,8 +23,11 @@ impl<P: Puppet> Runner<'_, P> {
                 let expected = calls::Expected { answer: answer.as_ref(), error: error.as_ref() };
                 self.call(method, request, *timeout_ms, expected, save).await
             }
-            Step::Resolve { request, timeout_ms, error } => {
+            Step::Resolve { request, timeout_ms, within_ms: None, error } => {
                 self.resolve(request, *timeout_ms, error.as_ref()).await
+            }
+            Step::Resolve { request, timeout_ms, within_ms: Some(within), .. } => {
+                self.resolve_within(request, *timeout_ms, Duration::from_millis(*within)).await
             }
             Step::ResolveConcurrently { requests, timeouts_ms, found } => {
                 self.resolve_concurrently(requests, timeouts_ms.as_ref(), *found).await
@@ -35,7 +40,7 @@ impl<P: Puppet> Runner<'_, P> {
                 self.pages(&lists::HISTORY, request, *count, error.as_ref()).await
             }
             Step::Watch { request, error } => self.watch(request, error.as_ref()).await,
-            Step::Watched { events } => self.watched(events).await,
+            Step::Watched { events, within_ms } => self.watched(events, *within_ms).await,
             other => self.server_step(other).await,
         }
     }

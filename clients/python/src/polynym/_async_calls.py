@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import grpc
 import grpc.aio
@@ -32,6 +33,13 @@ class AsyncCalls:
         self._interceptors = list(interceptors)
         self._channel: grpc.aio.Channel | None = None
         self._multi_callables: dict[str, Any] = {}
+        self._channel_of: WeakKeyDictionary[Any, grpc.aio.Channel] = WeakKeyDictionary()
+        rules.reconnect = self._leave_channel
+
+    def _leave_channel(self) -> None:
+        """Lets the next call open a channel. The former one lives as long as its calls."""
+        self._channel = None
+        self._multi_callables = {}
 
     def _open_channel(self) -> grpc.aio.Channel:
         """Returns the channel. It belongs to the event loop of the first call."""
@@ -53,8 +61,11 @@ class AsyncCalls:
         """Closes the connection."""
         self.rules.is_closed = True
         self._multi_callables.clear()
+        channels = set(self._channel_of.values())
         if self._channel is not None:
-            await self._channel.close()
+            channels.add(self._channel)
+        for channel in channels:
+            await channel.close()
 
     async def unary(
         self,
@@ -88,7 +99,7 @@ class AsyncCalls:
     ) -> AsyncIterator[Response]:
         """Calls a method with several requests and responses. Nothing is retried."""
         multi = self._multi_callable("stream_stream", method)
-        call = multi(requests, timeout=timeout, metadata=self.rules.headers(metadata))
+        call = self._kept(multi(requests, timeout=timeout, metadata=self.rules.headers(metadata)))
         async for response in responses(call):
             yield response
 
@@ -102,7 +113,7 @@ class AsyncCalls:
         """Begins a call with several responses. Returns the call of gRPC."""
         prepared = method.prepare(request, self.rules.tenant)
         multi = self._multi_callable("unary_stream", method)
-        return multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata))
+        return self._kept(multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata)))
 
     async def run(self, steps: Steps[Result]) -> Result:
         """Performs the steps of a call, and returns its result."""
@@ -125,12 +136,18 @@ class AsyncCalls:
 
     async def _send(self, step: Send) -> Any:
         multi = self._multi_callable("unary_unary", step.method)
+        call = self._kept(multi(step.request, timeout=step.timeout, metadata=step.metadata))
         try:
-            return await multi(step.request, timeout=step.timeout, metadata=step.metadata)
+            return await call
         except asyncio.CancelledError:
             if self.rules.is_closed and not is_cancelled():
                 raise closed_error() from None
             raise
+
+    def _kept(self, call: Any) -> Any:
+        """Keeps the channel of a call as long as the call: a channel ends when nobody has it."""
+        self._channel_of[call] = self._open_channel()
+        return call
 
     def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
         multi = self._multi_callables.get(method.path)

@@ -300,7 +300,10 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
         while not self._is_closed:
             try:
                 return self._progress.accept(await self._next_response())
-            except (StopAsyncIteration, asyncio.TimeoutError):
+            except asyncio.TimeoutError:
+                self._calls.rules.replace_connection()
+                error = _watch.ENDED
+            except StopAsyncIteration:
                 error = _watch.ENDED
             except grpc.RpcError as fault:
                 error = from_rpc_error(fault)
@@ -326,7 +329,8 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
 
     async def _next_response(self) -> v1.WatchResponse:
         if self._responses is not None:
-            return await anext(self._responses)
+            # A server that is silent counts as lost.
+            return await asyncio.wait_for(anext(self._responses), _watch.LONGEST_SILENCE)
         self._call = self._calls.open_stream(WATCH, self._progress.request(), None, ())
         responses: AsyncIterator[v1.WatchResponse] = aiter(self._call)
         first = await asyncio.wait_for(anext(responses), _watch.FIRST_RESPONSE)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
 
 import grpc
 
@@ -26,20 +27,31 @@ class Calls:
         options: ChannelOptions,
     ) -> None:
         self.rules = rules
-        address = settings.checked_address(rules.token())
-        every = channel_options(address, options)
-        if address.is_tls:
-            channel = grpc.secure_channel(address.target, settings.credentials(), every)
+        self._address = settings.checked_address(rules.token())
+        self._options = channel_options(self._address, options)
+        self._credentials = settings.credentials() if self._address.is_tls else None
+        self._interceptors = interceptors
+        self._channels: WeakSet[grpc.Channel] = WeakSet()
+        self._channel_of: WeakKeyDictionary[Any, grpc.Channel] = WeakKeyDictionary()
+        self._open_channel()
+        rules.reconnect = self._open_channel
+
+    def _open_channel(self) -> None:
+        """Opens a channel. The former one, if any, lives as long as its calls."""
+        target = self._address.target
+        if self._credentials is None:
+            self._channel = grpc.insecure_channel(target, self._options)
         else:
-            channel = grpc.insecure_channel(address.target, every)
-        self._channel = channel
-        self._intercepted = grpc.intercept_channel(channel, *interceptors)
+            self._channel = grpc.secure_channel(target, self._credentials, self._options)
+        self._channels.add(self._channel)
+        self._intercepted = grpc.intercept_channel(self._channel, *self._interceptors)
         self._multi_callables: dict[str, Any] = {}
 
     def close(self) -> None:
         """Closes the connection."""
         self.rules.is_closed = True
-        self._channel.close()
+        for channel in list(self._channels):
+            channel.close()
 
     def unary(
         self,
@@ -79,6 +91,7 @@ class Calls:
         with typed_errors():
             multi = self._multi_callable("stream_stream", method)
             call = multi(iter(requests), timeout=timeout, metadata=headers)
+            self._channel_of[call] = self._channel
             try:
                 yield from call
             finally:
@@ -94,7 +107,9 @@ class Calls:
         """Begins a call with several responses. Returns the call of gRPC."""
         prepared = method.prepare(request, self.rules.tenant)
         multi = self._multi_callable("unary_stream", method)
-        return multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata))
+        call = multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata))
+        self._channel_of[call] = self._channel
+        return call
 
     def run(self, steps: Steps[Result]) -> Result:
         """Performs the steps of a call, and returns its result."""
@@ -116,18 +131,23 @@ class Calls:
             return result
 
     def _send(self, step: Send) -> Any:
+        channel = self._channel  # It lives as long as the call, so that `close` finds it.
         multi = self._multi_callable("unary_unary", step.method)
-        return multi(step.request, timeout=step.timeout, metadata=step.metadata)
+        response = multi(step.request, timeout=step.timeout, metadata=step.metadata)
+        del channel
+        return response
 
     def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
-        multi = self._multi_callables.get(method.path)
+        # In this order: another thread may open a channel.
+        callables = self._multi_callables
+        multi = callables.get(method.path)
         if multi is None:
             multi = getattr(self._intercepted, kind)(
                 method.path,
                 request_serializer=method.request.SerializeToString,
                 response_deserializer=method.response.FromString,
             )
-            self._multi_callables[method.path] = multi
+            callables[method.path] = multi
         return multi
 
 

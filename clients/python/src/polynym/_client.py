@@ -17,7 +17,7 @@ from polynym._lookups import Answer, Consistency
 from polynym._pages import EventTypes
 from polynym._rules import Rules
 from polynym._settings import ChannelOptions, PathLike, Settings
-from polynym._watch import Progress, WatchEvent
+from polynym._watch import Progress, Watchdog, WatchEvent
 from polynym.errors import PolynymError, from_rpc_error
 from polynym.v1.stubs import (
     WATCH,
@@ -247,6 +247,7 @@ class Watch(Iterator[WatchEvent]):
         self._closed = threading.Event()
         self._lock = threading.Lock()
         self._call: Any = None
+        self._watchdog: Watchdog | None = None
         self._early: WatchEvent | None = None
 
     @property
@@ -258,6 +259,8 @@ class Watch(Iterator[WatchEvent]):
         """Ends the watch. Another thread may wait for an event: its iteration ends."""
         with self._lock:
             self._closed.set()
+            if self._watchdog is not None:
+                self._watchdog.stop()
             if self._call is not None:
                 cancel(self._call)
 
@@ -296,6 +299,8 @@ class Watch(Iterator[WatchEvent]):
             except grpc.RpcError as fault:
                 error = from_rpc_error(fault)
             self._call = None
+            if self._watchdog is not None:
+                self._watchdog.stop()
             self._wait_before_resuming(error)
 
     def _wait_before_resuming(self, error: PolynymError) -> None:
@@ -308,22 +313,26 @@ class Watch(Iterator[WatchEvent]):
             raise StopIteration
         raise error
 
+    def _give_up(self, call: Any) -> None:
+        """Ends a call without an answer. The next one has a new connection."""
+        self._calls.rules.replace_connection()
+        cancel(call)
+
     def _next_response(self) -> v1.WatchResponse:
-        call = self._call
-        if call is not None:
-            response: v1.WatchResponse = next(call)
-            return response
+        if self._call is None:
+            self._open()
+        elif self._watchdog is not None:
+            self._watchdog.expect()
+        response: v1.WatchResponse = next(self._call)
+        if self._watchdog is not None:
+            self._watchdog.rest()
+        return response
+
+    def _open(self) -> None:
         with self._lock:
             if self._closed.is_set():
                 raise StopIteration
             request = self._progress.request()
             call = self._calls.open_stream(WATCH, request, None, ())
             self._call = call
-        timer = threading.Timer(_watch.FIRST_RESPONSE, cancel, [call])
-        timer.daemon = True
-        timer.start()
-        try:
-            response = next(call)
-        finally:
-            timer.cancel()
-        return response
+            self._watchdog = Watchdog(lambda: self._give_up(call))

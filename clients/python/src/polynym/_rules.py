@@ -19,6 +19,8 @@ from polynym.errors import OutcomeUnknown, PolynymError, from_rpc_error
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 """The codes with which a server refuses a call: earlier attempts remain unsettled."""
 FIRST_BACKOFF = 0.1
+SILENT_DEADLINES = 2
+"""How many attempts in a row reach their deadlines without an answer on a dead connection."""
 RETRY_JITTER = 0.2
 
 
@@ -52,6 +54,31 @@ class Rules:
     retries: int = 2
     token: Callable[[], str | None] = lambda: None
     is_closed: bool = False
+    reconnect: Callable[[], None] = lambda: None
+    """Lets the next call open a new connection."""
+    _has_answered: bool = False
+    _unanswered: int = 0
+
+    def answered(self) -> None:
+        """Notes that the server has answered on this connection."""
+        self._has_answered, self._unanswered = True, 0
+
+    def failed(self, error: PolynymError) -> None:
+        """Notes the failure of an attempt. The last of several deadlines ends the connection.
+
+        One that has never answered may be still on its way to the server.
+        """
+        if error.is_from_server:
+            self.answered()
+        elif error.code == "DEADLINE_EXCEEDED" and self._has_answered:
+            self._unanswered += 1
+            if self._unanswered >= SILENT_DEADLINES:
+                self.replace_connection()
+
+    def replace_connection(self) -> None:
+        """Leaves a connection that seems dead. Calls on it go on."""
+        self._has_answered, self._unanswered = False, 0
+        self.reconnect()
 
     def headers(self, metadata: Metadata) -> Metadata:
         """Returns the headers of an attempt."""
@@ -79,12 +106,14 @@ class Rules:
                 response: Response = yield Send(method, request, timeout, self.headers(metadata))
             except grpc.RpcError as fault:
                 error = outcome.record(from_rpc_error(fault, outcome.request_id))
+                self.failed(error)
                 delay = backoff(error, attempt)
                 has_time = attempt <= self.retries and time.monotonic() + delay < deadline
                 if self.is_closed or not has_time or not outcome.can_retry(error):
                     raise outcome.final(error) from fault
                 yield Sleep(delay)
             else:
+                self.answered()
                 return response
         raise AssertionError("the last attempt returns or raises")
 

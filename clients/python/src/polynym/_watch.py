@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from polynym import v1
@@ -12,6 +16,8 @@ from polynym.errors import PolynymError
 LONGEST_BACKOFF = 5.0
 FIRST_RESPONSE = 10.0
 """The seconds within which a server must answer a watch for the first time."""
+LONGEST_SILENCE = 45.0
+"""The seconds that a watch waits for a later response: a server sends one every 15 seconds."""
 RECENT = 1000
 """How many delivered events are remembered, to recognise them when they are repeated."""
 
@@ -76,6 +82,34 @@ class Progress:
         if self._has_answer and error.reason == "WATCH_ENDED":
             return 0.0
         return backoff(error, self._failures, LONGEST_BACKOFF)
+
+
+class Watchdog:
+    """Ends a stream whose server is silent for too long, from a thread of its own."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+        self._limit = time.monotonic() + FIRST_RESPONSE
+        self._stopped = threading.Event()
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def expect(self) -> None:
+        """A response is expected from now on."""
+        self._limit = time.monotonic() + LONGEST_SILENCE
+
+    def rest(self) -> None:
+        """Nobody waits for a response."""
+        self._limit = math.inf
+
+    def stop(self) -> None:
+        """The stream has ended."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while (left := self._limit - time.monotonic()) > 0:
+            if self._stopped.wait(min(left, LONGEST_SILENCE)):
+                return
+        self._end()
 
 
 def watch_request(

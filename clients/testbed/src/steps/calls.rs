@@ -1,5 +1,7 @@
 //! Single calls of the client.
 
+use std::time::{Duration, Instant};
+
 use prost_reflect::{DynamicMessage, MessageDescriptor, MethodDescriptor};
 use serde_json::{Value, json};
 
@@ -105,6 +107,33 @@ impl<P: Puppet> Runner<'_, P> {
             None => {
                 check::message(&answer, method.output())?;
                 self.same_as_server(&method, request, &answer).await
+            }
+        }
+    }
+
+    /// `resolve` of the client, again after each deadline and each lost connection, until it is
+    /// answered. It must be within this time.
+    pub async fn resolve_within(
+        &mut self,
+        request: &Value,
+        timeout_ms: Option<u64>,
+        within: Duration,
+    ) -> Outcome<()> {
+        let method = self.api.method("DirectoryService/ResolveIdentity")?;
+        let request = self.request(method.input(), request)?;
+        let step = json!({
+            "op": "resolve", "request": api::encode(&request), "timeout_ms": timeout_ms,
+        });
+        let begin = Instant::now();
+        loop {
+            let answer = self.ask(step.clone()).await?;
+            if begin.elapsed() > within {
+                return Err(format!("after {:?}, the client answers {answer}", begin.elapsed()));
+            }
+            let lost = ["DEADLINE_EXCEEDED", "UNAVAILABLE"];
+            if !lost.iter().any(|kind| answer["error"]["type"] == *kind) {
+                check::message(&answer, method.output())?;
+                return self.same_as_server(&method, request, &answer).await;
             }
         }
     }

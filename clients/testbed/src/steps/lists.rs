@@ -176,10 +176,15 @@ impl<P: Puppet> Runner<'_, P> {
     }
 
     /// Ends the watch once it has seen these events, each once, as the histories have them.
-    pub async fn watched(&mut self, expected: &[(String, String)]) -> Outcome<()> {
+    pub async fn watched(
+        &mut self,
+        expected: &[(String, String)],
+        within_ms: Option<u64>,
+    ) -> Outcome<()> {
+        let timeout_ms = within_ms.unwrap_or(WATCH_TIMEOUT_MS);
         let answer = self
             .ask(json!({
-                "op": "watched", "count": expected.len(), "timeout_ms": WATCH_TIMEOUT_MS,
+                "op": "watched", "count": expected.len(), "timeout_ms": timeout_ms,
             }))
             .await?;
         let descriptor = self.api.message("Event")?;

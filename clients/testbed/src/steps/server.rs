@@ -31,6 +31,10 @@ impl<P: Puppet> Runner<'_, P> {
                 self.proxy.set_upstream(&self.server.address);
                 Ok(())
             }
+            Step::Freeze {} => {
+                self.proxy.freeze();
+                Ok(())
+            }
             Step::Calls { at_least, at_most } => match self.proxy.take_calls() {
                 calls if (at_least.unwrap_or_default()..=*at_most).contains(&calls) => Ok(()),
                 calls => Err(format!("the client has sent {calls} calls, not {at_most}")),

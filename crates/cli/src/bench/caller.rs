@@ -30,7 +30,7 @@ pub struct Caller {
 
 impl Caller {
     pub fn new(client: Client, tenant: Arc<str>, number: u64) -> Self {
-        let grpc = Grpc::new(client.connection().clone());
+        let grpc = Grpc::new(client.connection());
         let random = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { client, grpc, tenant, random, scratch: String::new() }
     }

@@ -21,7 +21,10 @@ import org.jspecify.annotations.Nullable;
 public final class ClientBuilder {
   private static final String VERSION = "0.1.0";
   private static final String DEFAULT_SERVER = "http://127.0.0.1:7171";
-  private static final Duration KEEP_ALIVE = Duration.ofSeconds(30);
+  /** The time after which a silent server is asked, and its time to answer. */
+  private static final Duration KEEP_ALIVE = Duration.ofSeconds(10);
+
+  private static final Duration KEEP_ALIVE_TIMEOUT = Duration.ofSeconds(5);
 
   private final Map<String, String> environment;
   private @Nullable String server;
@@ -193,7 +196,7 @@ public final class ClientBuilder {
     timers.setRemoveOnCancelPolicy(true);
     RetryPolicy retries = new RetryPolicy(maxAttempts);
     Rules rules =
-        new Rules(tenant, credential, timeout, retries, timers, managed::resetConnectBackoff);
+        new Rules(tenant, credential, timeout, retries, timers, new Connections(managed));
     return new PolynymClient(managed, rules);
   }
 
@@ -203,7 +206,8 @@ public final class ClientBuilder {
             .userAgent("polynym-java/" + VERSION)
             // Without a service configuration, gRPC repeats only streams that no server has seen.
             .disableServiceConfigLookUp()
-            .keepAliveTime(KEEP_ALIVE.toSeconds(), TimeUnit.SECONDS);
+            .keepAliveTime(KEEP_ALIVE.toSeconds(), TimeUnit.SECONDS)
+            .keepAliveTimeout(KEEP_ALIVE_TIMEOUT.toSeconds(), TimeUnit.SECONDS);
     channel.accept(builder);
     return builder.build();
   }

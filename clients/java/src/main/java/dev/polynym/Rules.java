@@ -33,7 +33,7 @@ final class Rules implements ClientInterceptor {
   private final Duration timeout;
   private final RetryPolicy retries;
   private final ScheduledExecutorService timers;
-  private final Runnable reconnect;
+  private final Connections connections;
 
   Rules(
       String tenant,
@@ -41,13 +41,13 @@ final class Rules implements ClientInterceptor {
       Duration timeout,
       RetryPolicy retries,
       ScheduledExecutorService timers,
-      Runnable reconnect) {
+      Connections connections) {
     this.tenant = tenant;
     this.token = token;
     this.timeout = timeout;
     this.retries = retries;
     this.timers = timers;
-    this.reconnect = reconnect;
+    this.connections = connections;
   }
 
   @Override
@@ -91,9 +91,9 @@ final class Rules implements ClientInterceptor {
     return timers;
   }
 
-  /** Lets the channel connect at once, where it would wait after a failure. */
-  void reconnect() {
-    reconnect.run();
+  /** The connection of all calls. */
+  Connections connections() {
+    return connections;
   }
 
   /** Whether a method changes something: all do that are not marked NO_SIDE_EFFECTS. */

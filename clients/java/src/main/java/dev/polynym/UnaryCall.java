@@ -170,11 +170,13 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private void ended(Status status, Metadata trailers, boolean sent) {
     boolean wasCancelled = unregister();
     if (status.isOk()) {
+      rules.connections().answered();
       close(status, trailers);
       return;
     }
     boolean left = wasCancelled || context.isCancelled();
     PolynymException error = error(status, trailers, left);
+    rules.connections().failed(error, sent && !left);
     boolean lost = sent && Rules.isMutation(method) && RetryPolicy.isLost(error);
     outcomeUnknown = lost || (outcomeUnknown && !RetryPolicy.settles(error));
 
@@ -200,7 +202,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   private boolean schedule(long delay, PolynymException error) {
     if (error.reason().isEmpty()) {
-      rules.reconnect();
+      rules.connections().retry();
     }
     Runnable begin = context.wrap(this::retry);
     try {

@@ -179,7 +179,11 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   }
 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
-    Runnable ring = () -> end(context, SILENCE);
+    Runnable ring =
+        () -> {
+          rules.connections().replace();
+          end(context, SILENCE);
+        };
     try {
       return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
     } catch (RejectedExecutionException clientClosed) {
@@ -213,7 +217,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     if (gone || failures >= maxFailures || !RetryPolicy.isRetryable(error)) {
       throw error;
     }
-    rules.reconnect();
+    rules.connections().retry();
     try {
       closed.await(RetryPolicy.backoff(error, failures), TimeUnit.NANOSECONDS);
     } catch (InterruptedException interrupt) {

@@ -4,6 +4,7 @@ import static dev.polynym.Identifiers.handle;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -19,13 +20,17 @@ import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.MarkReadRequest;
 import dev.polynym.v1.RegistryServiceGrpc;
+import dev.polynym.v1.WatchRequest;
 import io.grpc.Metadata;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
+import java.net.SocketAddress;
 import java.time.Duration;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -169,6 +174,37 @@ class RulesTest {
       assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
       server.isSilent();
       assertThrows(OutcomeUnknownException.class, () -> hasty.registry().createUser(CREATE));
+    }
+  }
+
+  @Test
+  void twoDeadlinesInARowOpenANewConnection() {
+    PolynymClient hasty = server.client().timeout(Duration.ofMillis(700)).build();
+    try (hasty) {
+      hasty.resolve(handle("joe"));
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      hasty.resolve(handle("joe"));
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      assertEquals(1, Set.copyOf(server.connections).size(), "an answer was between");
+      server.isSilent();
+      assertThrows(DeadlineExceededException.class, () -> hasty.resolve(handle("joe")));
+      hasty.resolve(handle("joe"));
+      assertEquals(2, Set.copyOf(server.connections).size());
+    }
+  }
+
+  @Test
+  void aSilentWatchOpensANewConnection() {
+    PolynymClient hasty = server.client().timeout(Duration.ofMillis(700)).build();
+    try (hasty) {
+      hasty.resolve(handle("joe"));
+      server.isSilent();
+      hasty.watch(WatchRequest.getDefaultInstance()).close();
+      List<SocketAddress> connections = List.copyOf(server.connections);
+      assertEquals(connections.get(0), connections.get(1));
+      assertNotEquals(connections.get(1), connections.get(2));
     }
   }
 

@@ -8,12 +8,15 @@ import com.google.rpc.RetryInfo;
 import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.DirectoryServiceGrpc;
+import dev.polynym.v1.Heartbeat;
 import dev.polynym.v1.InboxServiceGrpc;
 import dev.polynym.v1.MarkReadRequest;
 import dev.polynym.v1.MarkReadResponse;
 import dev.polynym.v1.RegistryServiceGrpc;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
+import dev.polynym.v1.WatchRequest;
+import dev.polynym.v1.WatchResponse;
 import io.grpc.Context;
 import io.grpc.Contexts;
 import io.grpc.Grpc;
@@ -28,6 +31,7 @@ import io.grpc.StatusRuntimeException;
 import io.grpc.protobuf.StatusProto;
 import io.grpc.stub.StreamObserver;
 import java.io.IOException;
+import java.net.SocketAddress;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -45,6 +49,8 @@ final class ScriptedServer implements AutoCloseable {
   final List<Message> requests = Collections.synchronizedList(new ArrayList<>());
   /** The headers as they arrived. */
   final List<Metadata> headers = Collections.synchronizedList(new ArrayList<>());
+  /** The client's end of the connection of each call. */
+  final List<SocketAddress> connections = Collections.synchronizedList(new ArrayList<>());
 
   ScriptedServer() throws IOException {
     this(0);
@@ -137,6 +143,12 @@ final class ScriptedServer implements AutoCloseable {
         ResolveIdentityRequest request, StreamObserver<ResolveIdentityResponse> observer) {
       answer(request, observer, ResolveIdentityResponse.getDefaultInstance());
     }
+
+    @Override
+    public void watch(WatchRequest request, StreamObserver<WatchResponse> observer) {
+      Heartbeat heartbeat = Heartbeat.getDefaultInstance();
+      answer(request, observer, WatchResponse.newBuilder().setHeartbeat(heartbeat).build());
+    }
   }
 
   private final class Inbox extends InboxServiceGrpc.InboxServiceImplBase {
@@ -151,6 +163,7 @@ final class ScriptedServer implements AutoCloseable {
     public <ReqT, RespT> ServerCall.Listener<ReqT> interceptCall(
         ServerCall<ReqT, RespT> call, Metadata received, ServerCallHandler<ReqT, RespT> next) {
       headers.add(received);
+      connections.add(call.getAttributes().get(Grpc.TRANSPORT_ATTR_REMOTE_ADDR));
       return Contexts.interceptCall(Context.current(), call, received, next);
     }
   }

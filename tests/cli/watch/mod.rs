@@ -1,8 +1,13 @@
 //! `polynym watch` from outside.
 
+mod relay;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use relay::Relay;
 
 use crate::server::{Server, polynym};
 
@@ -56,10 +61,10 @@ fn event(line: &str) -> serde_json::Value {
 
 /// The file has a token once the watch has begun.
 fn wait_for(file: &std::path::Path) {
-    let since = std::time::Instant::now();
+    let since = Instant::now();
     while !file.exists() {
         assert!(since.elapsed().as_secs() < 60, "there is no token");
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -86,6 +91,31 @@ fn a_watch_shows_every_event() {
     let eve = event(&watch.line());
     assert_ne!(eve["userId"], joe["userId"]);
     assert!(eve.to_string().contains("eve"), "{eve}");
+    watch.interrupt();
+}
+
+#[test]
+fn a_watch_goes_on_beside_a_frozen_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
+    create(&server, "ann");
+    let relay = Relay::start(server.url.strip_prefix("http://").unwrap());
+    let file = folder.path().join("token");
+    let arguments = ["--json", "--resume-file", file.to_str().unwrap()];
+    let mut watch = Watch::start(&format!("http://{}", relay.address), &arguments);
+    wait_for(&file);
+    create(&server, "joe");
+    assert!(watch.line().contains("joe"));
+
+    relay.freeze();
+    let since = Instant::now();
+    create(&server, "eve");
+    create(&server, "kim");
+    let (eve, kim) = (watch.line(), watch.line());
+    assert!(eve.contains("eve") && kim.contains("kim"), "{eve}{kim}");
+    // By its ping, after 15 s. The sockets themselves are silent for a quarter of an hour.
+    assert!(since.elapsed() < Duration::from_secs(60), "after {:?}", since.elapsed());
     watch.interrupt();
 }
 
