@@ -47,8 +47,8 @@ async fn undone_operations_agree_with_the_model() {
     agree(FIRST, HISTORIES).await;
 }
 
-/// `POLYNYM_HISTORIES` sets the number of histories, in each of which six operations are undone, and
-/// `POLYNYM_FIRST_HISTORY` the seed of the first.
+/// `POLYNYM_HISTORIES` sets the number of histories, in each of which six operations are undone,
+/// and `POLYNYM_FIRST_HISTORY` the seed of the first.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes an hour"]
 async fn long_undone_operations_agree_with_the_model() {
