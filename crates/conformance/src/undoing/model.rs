@@ -279,9 +279,17 @@ impl Histories {
             return Err("a user was changed that another change created".to_owned());
         };
         let former = Visible::new(former, Timestamp::MIN).values(after);
+        // What several changes without events left as it was before them counts as unchanged.
+        let unseen = self.of(id).iter().find(|entry| !entry.is_recorded);
+        let seen = unseen.and_then(|entry| entry.before.as_ref());
+        let seen = seen.map(|seen| Visible::new(seen, Timestamp::MIN).values(after));
+        let is_as_seen =
+            |path: &String, value| seen.as_ref().is_some_and(|seen| seen.get(path) == Some(value));
         let (old, new) = (before.values(after), after.values(after));
         let changed = old.iter().find(|(path, value)| {
-            former.get(*path) != Some(*value) && new.get(*path) != Some(*value)
+            former.get(*path) != Some(*value)
+                && new.get(*path) != Some(*value)
+                && !is_as_seen(path, value)
         });
         changed.map_or(Ok(()), |(path, _)| Err(format!("{path} was overwritten")))
     }
