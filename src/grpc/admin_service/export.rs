@@ -116,7 +116,7 @@ fn user_messages(
         let is_full = !message.user.is_empty()
             || size > 0 && message.users.len() >= size
             || bytes >= FULL_MESSAGE_BYTES;
-        // What cannot be read is before the position of its message, too.
+        // The token of this message comes after the users that cannot be read, too.
         if is_full || n == count {
             message.page_token = export.token(&ExportPosition::Users(Some(id)));
             messages.push(std::mem::take(&mut message));

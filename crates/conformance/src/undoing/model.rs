@@ -279,7 +279,8 @@ impl Histories {
             return Err("a user was changed that another change created".to_owned());
         };
         let former = Visible::new(former, Timestamp::MIN).values(after);
-        // What several changes without events left as it was before them counts as unchanged.
+        // Changes without events may cancel out: a value that is again as it was before the first
+        // of them counts as unchanged.
         let unseen = self.of(id).iter().find(|entry| !entry.is_recorded);
         let seen = unseen.and_then(|entry| entry.before.as_ref());
         let seen = seen.map(|seen| Visible::new(seen, Timestamp::MIN).values(after));

@@ -18,17 +18,18 @@ const LEAST_WHILE_AWAY: Duration = Duration::from_millis(50);
 const AWAY: Duration = Duration::from_secs(2);
 /// The least time that a single id is waited for.
 const LEAST_TIME: Duration = Duration::from_millis(250);
-/// An id is given up after this many times what the slowest of the latest finds has taken.
+/// An id is given up after this many times the latency of the slowest recent find.
 const PEAKS: u32 = 4;
 /// The time that each id adds.
 const EACH_ID: Duration = Duration::from_micros(200);
 /// The most concurrent finds of parts, of all look-ups: each holds a connection.
 const MAX_PARTS: usize = 16;
 
-/// What the finds of a store have taken lately.
+/// The recent latencies of a store's finds.
 pub struct Lateness {
     usual: UsualLatency,
-    /// What the slowest of the latest finds has taken, in microseconds. It fades with each find.
+    /// The latency of the slowest recent find, in microseconds. Each find lowers it by a sixteenth,
+    /// unless it took longer itself.
     peak: AtomicU64,
     reachability: Arc<Reachability>,
     began: Instant,

@@ -12,7 +12,7 @@ use crate::client::error::Fault;
 use crate::lookup::reply::Reply;
 use crate::schema::bson::by_id;
 
-/// What a find reads.
+/// The documents and fields that a find reads.
 pub struct Query<'q> {
     pub from: &'q Collection<RawDocumentBuf>,
     /// Makes the ids of the documents: once, unless the find is late.

@@ -54,7 +54,7 @@ impl ReadSlice {
 pub struct FairIo<S> {
     stream: S,
     slice: Arc<ReadSlice>,
-    /// What an HTTP/2 client may send beside calls.
+    /// The frames beside calls that an HTTP/2 client may still send.
     credit: Option<FrameCredit>,
 }
 

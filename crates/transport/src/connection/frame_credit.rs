@@ -1,5 +1,5 @@
-//! What a connection of HTTP/2 may send beside calls: a client pays for each frame that opens no
-//! stream and carries no data, and earns by its calls and their answers.
+//! The limit of HTTP/2 frames that a client sends beside calls. Each frame that opens no stream and
+//! carries no data costs one unit of its credit; its calls and their answers add to it.
 
 use std::time::{Duration, Instant};
 

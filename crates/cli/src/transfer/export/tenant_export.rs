@@ -19,7 +19,7 @@ const FIRST_DELAY: Duration = Duration::from_secs(1);
 /// The attempts to continue that may fail without a further user.
 const MAX_ATTEMPTS: u32 = 5;
 
-/// What exports were.
+/// The summary of the exports of a command.
 pub struct Exported {
     /// Whether each is as of one moment.
     pub is_exact: bool,
