@@ -37,16 +37,17 @@ async fn a_replica_set_survives_the_loss_of_its_primary() {
     let things =
         things(&set.uri("test", "w=majority&heartbeatFrequencyMS=500&connectTimeoutMS=1000")).await;
     things.insert_one(doc! { "_id": 0 }).await.unwrap();
-    let mut primaries = vec![set.primary().await.address()];
+    let first = set.primary().await.address();
     set.step_down().await;
-    primaries.push(set.primary().await.address());
+    assert_ne!(set.primary().await.address(), first);
     things.insert_one(doc! { "_id": 1 }).await.unwrap();
 
-    for signal in [Signal::Stop, Signal::Kill] {
+    for (id, signal) in [(2, Signal::Stop), (3, Signal::Kill)] {
+        // A slow machine may have elected another primary since the last insert.
         let old = set.primary().await;
         old.signal(signal).await;
-        primaries.push(set.primary().await.address());
-        things.insert_one(doc! { "_id": primaries.len() as i32 }).await.unwrap();
+        assert_ne!(set.primary().await.address(), old.address());
+        things.insert_one(doc! { "_id": id }).await.unwrap();
         if signal == Signal::Stop {
             old.signal(Signal::Continue).await
         } else {
@@ -54,7 +55,6 @@ async fn a_replica_set_survives_the_loss_of_its_primary() {
         }
         set.whole().await;
     }
-    assert!(primaries.windows(2).all(|pair| pair[0] != pair[1]), "{primaries:?}");
     assert_eq!(things.count_documents(doc! {}).await.unwrap(), 4);
 }
 
