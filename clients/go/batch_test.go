@@ -90,7 +90,7 @@ func (d *directory) item(handle string) *polynymv1.BatchResolveIdentitiesRespons
 type lookUps struct {
 	t      *testing.T
 	client *polynym.Client
-	group  sync.WaitGroup
+	group  waitGroup
 	mutex  sync.Mutex
 	errors map[string]error
 }
@@ -286,7 +286,7 @@ func TestABatchWhoseCallersAllLeftIsCancelled(t *testing.T) {
 	client := connect(t, fake.address,
 		polynym.WithTimeout(time.Minute), polynym.WithStalledAfter(time.Minute))
 	ctx, cancel := context.WithCancel(t.Context())
-	var group sync.WaitGroup
+	var group waitGroup
 	for range polynym.MaxInFlight {
 		group.Go(func() { _, _ = client.Resolve(t.Context(), polynym.Handle("first")) })
 	}

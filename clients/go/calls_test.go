@@ -3,7 +3,6 @@ package polynym_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -250,17 +249,6 @@ func TestAMutationWithoutARequestIDIsNotRepeatedOnceLost(t *testing.T) {
 	}
 }
 
-func TestACallThatWasNeverSentIsUnavailable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = listener.Close()
-	client := connect(t, listener.Addr().String())
-	_, err = client.Registry.CreateUser(t.Context(), createUserRequest())
-	wantError(t, err, polynym.ErrUnavailable, "")
-}
-
 func TestDeadlines(t *testing.T) {
 	fake := startFake(t, func(ctx context.Context, _ call) (proto.Message, error) {
 		deadline, _ := ctx.Deadline()
@@ -270,7 +258,7 @@ func TestDeadlines(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	client := connect(t, fake.address, polynym.WithTimeout(50*time.Millisecond))
+	client := dial(t, fake.address, polynym.WithTimeout(50*time.Millisecond))
 	_, err := client.GetUser(t.Context(), "1")
 	wantError(t, err, polynym.ErrDeadlineExceeded, "")
 	if !errors.Is(err, context.DeadlineExceeded) {

@@ -33,16 +33,20 @@ func (c *Client) Groups() int {
 	return len(c.batcher.groups)
 }
 
-// Target returns where an address leads, and how.
-func Target(server string) (string, error) {
-	parsed, err := parseAddress(server)
+// Servers returns where a list of addresses leads, and how.
+func Servers(list string) (string, error) {
+	servers, err := parseServers(list)
 	if err != nil {
 		return "", err
 	}
-	if parsed.tls {
-		return "TLS " + parsed.target(), nil
+	how := "plain"
+	if servers[0].tls {
+		how = "TLS"
 	}
-	return "plain " + parsed.target(), nil
+	for _, server := range servers {
+		how += " " + server.String()
+	}
+	return how, nil
 }
 
 // TokenFile is a token file whose time tests choose.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymtest"
@@ -33,6 +35,19 @@ func TestMain(m *testing.M) {
 func connect(t testing.TB, address string, options ...polynym.Option) *polynym.Client {
 	t.Helper()
 	client, err := polynym.Connect(address, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// dial returns a client that is connected, and closed with the test.
+func dial(t testing.TB, address string, options ...polynym.Option) *polynym.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, err := polynym.Dial(ctx, address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +89,17 @@ func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// waitGroup is as that of later versions of Go.
+type waitGroup struct{ sync.WaitGroup }
+
+func (g *waitGroup) Go(run func()) {
+	g.Add(1)
+	go func() {
+		defer g.Done()
+		run()
+	}()
 }
 
 func wantError(t testing.TB, err, kind error, reason string) *polynym.Error {

@@ -306,7 +306,11 @@ func (p *puppet) resolveConcurrently(ctx context.Context, step *step) ([]result,
 	faults := make([]error, len(step.Requests))
 	var group sync.WaitGroup
 	for i, request := range step.Requests {
-		group.Go(func() { results[i], faults[i] = p.resolve(ctx, request, step.timeout(i)) })
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			results[i], faults[i] = p.resolve(ctx, request, step.timeout(i))
+		}()
 	}
 	group.Wait()
 	return results, errors.Join(faults...)
