@@ -132,7 +132,7 @@ func (c *Client) dialOptions(servers []address) ([]grpc.DialOption, error) {
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		grpc.WithResolvers(&names{servers: servers, backoff: c.settings.backoff}),
+		grpc.WithResolvers(&names{servers, c.settings.backoff, c.settings.lookUp}),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + inTurns + `": {}}]}`),
 		grpc.WithTransportCredentials(heedful{security, &c.connections}),
 		grpc.WithKeepaliveParams(pings),

@@ -1,6 +1,9 @@
 package polynym
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // MaxInFlight is the number of requests of a group before look-ups wait.
 const MaxInFlight = maxInFlight
@@ -14,6 +17,14 @@ func WithStalledAfter(duration time.Duration) Option {
 func WithWatchSilence(duration time.Duration) Option {
 	return func(s *settings) { s.watchSilence = duration }
 }
+
+// WithLookUp resolves the names of servers by a function.
+func WithLookUp(lookUp func(ctx context.Context, host string) ([]string, error)) Option {
+	return func(s *settings) { s.lookUp = lookUp }
+}
+
+// MaxAlone is the number of look-ups that go alone at once after a shared request.
+const MaxAlone = maxAlone
 
 // Waiting returns how many look-ups wait for a batch.
 func (c *Client) Waiting() int {

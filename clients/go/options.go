@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -38,6 +39,7 @@ type settings struct {
 
 	// Only tests change these.
 	stalledAfter, watchSilence time.Duration
+	lookUp                     func(ctx context.Context, host string) ([]string, error)
 }
 
 // WithServers names several servers, each as in [Connect], whose argument takes precedence.
@@ -122,6 +124,7 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 func newSettings(options []Option) (settings, error) {
 	s := settings{
 		timeout: defaultTimeout, maxAttempts: defaultMaxAttempts,
+		lookUp:       net.DefaultResolver.LookupHost,
 		backoff:      backoff{defaultFirstWait, defaultLongestWait},
 		stalledAfter: defaultStalledAfter, watchSilence: defaultWatchSilence,
 	}

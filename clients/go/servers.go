@@ -30,6 +30,7 @@ const (
 type names struct {
 	servers []address
 	backoff backoff
+	lookUp  func(ctx context.Context, host string) ([]string, error)
 }
 
 func (n *names) Scheme() string { return scheme }
@@ -75,7 +76,7 @@ func (r *resolving) ResolveNow(resolver.ResolveNowOptions) {
 func (r *resolving) follow(ctx context.Context, i int) {
 	failures := 0
 	for {
-		found, err := lookUp(ctx, r.servers[i])
+		found, err := r.names.addresses(ctx, r.servers[i])
 		r.tell(i, found, err)
 		wait := resolveInterval
 		if err == nil {
@@ -97,10 +98,11 @@ func (r *resolving) follow(ctx context.Context, i int) {
 	}
 }
 
-func lookUp(ctx context.Context, server address) ([]resolver.Address, error) {
+// addresses are those of a server.
+func (n *names) addresses(ctx context.Context, server address) ([]resolver.Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	hosts, err := net.DefaultResolver.LookupHost(ctx, server.host)
+	hosts, err := n.lookUp(ctx, server.host)
 	var found []resolver.Address
 	for _, host := range hosts {
 		found = append(found, resolver.Address{
@@ -119,11 +121,11 @@ func (r *resolving) tell(i int, found []resolver.Address, err error) {
 	case r.found[i] == nil:
 		r.found[i] = []resolver.Address{}
 	}
-	addresses := slices.Concat(r.found...)
+	all := slices.Concat(r.found...)
 	isPending := func(found []resolver.Address) bool { return found == nil }
 	switch {
-	case len(addresses) > 0:
-		_ = r.connection.UpdateState(resolver.State{Addresses: addresses})
+	case len(all) > 0:
+		_ = r.connection.UpdateState(resolver.State{Addresses: all})
 	case !slices.ContainsFunc(r.found, isPending):
 		r.connection.ReportError(errors.New("the names of the servers cannot be resolved"))
 	}
