@@ -318,14 +318,3 @@ func TestStreamsHaveTheTenantAndTypedErrors(t *testing.T) {
 		t.Errorf("the tenant is %q", tenant)
 	}
 }
-
-func TestResolveManyEndsWithARequestThatFails(t *testing.T) {
-	fake := startFake(t, answers(nil, failure(codes.PermissionDenied, "TENANT_DENIED")))
-	identifiers := make([]*polynymv1.Identifier, 2500)
-	for _, result := range connect(t, fake.address).ResolveMany(t.Context(), identifiers) {
-		wantError(t, result.Err, polynym.ErrPermissionDenied, "TENANT_DENIED")
-	}
-	if calls := len(fake.received()); calls != 1 {
-		t.Errorf("%d calls", calls)
-	}
-}
