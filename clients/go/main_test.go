@@ -78,11 +78,12 @@ func createUser(client *polynym.Client, handles ...string) (*polynymv1.User, err
 
 var tenants atomic.Int64
 
+func newTenant() string { return fmt.Sprint("tests-", tenants.Add(1)) }
+
 // connectTenant returns a client with a new tenant.
 func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 	t.Helper()
-	tenant := fmt.Sprint("tests-", tenants.Add(1))
-	options = append([]polynym.Option{patience, polynym.WithTenant(tenant)}, options...)
+	options = append([]polynym.Option{patience, polynym.WithTenant(newTenant())}, options...)
 	client := connect(t, server.Address, options...)
 	request := &polynymv1.UpdateTenantRequest{Policies: &polynymv1.Policies{}}
 	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {
