@@ -14,8 +14,8 @@ import (
 	"github.com/polynym/polynym/clients/go/polynymv1"
 )
 
-// startSharing starts look-ups that share a request, and a server that answers all further requests by
-// a function.
+// startSharing starts look-ups that share a request, and a server that answers all further requests
+// by a function.
 func startSharing(
 	t *testing.T, waiting int, answer func(ctx context.Context, c call) (proto.Message, error),
 	options ...polynym.Option,
@@ -72,7 +72,8 @@ func TestASharedAttemptCountsAsTheFirst(t *testing.T) {
 			}, test.options...)
 			running.group.Wait()
 			for i := range 2 {
-				wantError(t, running.errors[fmt.Sprint("user-", i)], polynym.ErrUnavailable, "STORE_UNAVAILABLE")
+				err := running.errors[fmt.Sprint("user-", i)]
+				wantError(t, err, polynym.ErrUnavailable, "STORE_UNAVAILABLE")
 			}
 			if calls := len(sizes(fake)) - 1; calls != test.calls {
 				t.Errorf("%d calls after the batch", calls)

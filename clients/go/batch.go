@@ -2,8 +2,6 @@ package polynym
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,8 +17,8 @@ import (
 const (
 	// maxInFlight is the number of requests of one group in flight from which look-ups wait.
 	maxInFlight = 2
-	// A request that takes longer than defaultStalledAfter does not hold up the others of its group. At
-	// most maxStalled of these are in flight.
+	// A request that takes longer than defaultStalledAfter does not hold up the others of its group.
+	// At most maxStalled of these are in flight.
 	defaultStalledAfter = 100 * time.Millisecond
 	maxStalled          = 8
 	// maxAlone is the number of look-ups of a client that go alone at once after a shared request.
@@ -30,11 +28,11 @@ const (
 )
 
 // batcher lets concurrent look-ups share requests. A look-up goes at once, alone, if fewer than
-// maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others that
-// wait when one of these returns. No timer delays a look-up.
+// maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others
+// that wait when one of these returns. No timer delays a look-up.
 //
-// A shared request has one attempt. If it fails, each of its look-ups goes on alone, by the ordinary
-// rules; so does one that has no outcome at half of its time.
+// A shared request has one attempt. If it fails, each of its look-ups goes on alone, by the
+// ordinary rules; so does one that has no outcome at half of its time.
 type batcher struct {
 	client *Client
 	alone  chan struct{} // Has an item for each look-up that goes alone.
@@ -73,14 +71,6 @@ type lookup struct {
 	outcome  chan lookupOutcome
 	left     bool
 	batch    *batch // Nil while it waits.
-}
-
-// lookupOutcome is the outcome of a batch for one look-up. With alone, the look-up is repeated in a
-// request of its own, and the failure, if any, counts as its first attempt.
-type lookupOutcome struct {
-	response *polynymv1.ResolveIdentityResponse
-	err      *Error
-	alone    bool
 }
 
 // batch is a request of several look-ups.
@@ -335,8 +325,8 @@ func (b *batcher) take(group *group) *batch {
 	return taken
 }
 
-// send resolves a batch, and gives each look-up its outcome. A batch that exceeds the server's limit
-// waits again, to be split.
+// send resolves a batch, and gives each look-up its outcome. A batch that exceeds the server's
+// limit waits again, to be split.
 func (b *batcher) send(group *group, batch *batch) {
 	defer batch.cancel()
 	end := b.flight(group)
@@ -360,72 +350,4 @@ func (b *batcher) putBack(group *group, batch *batch) {
 		lookup.batch = nil
 	}
 	group.waiting = append(staying, group.waiting...)
-}
-
-func (b *batcher) call(batch *batch) ([]lookupOutcome, error) {
-	outcomes := make([]lookupOutcome, len(batch.lookups))
-	if len(batch.lookups) == 1 {
-		response, err := b.client.Directory.ResolveIdentity(batch.ctx, batch.lookups[0].request)
-		outcomes[0] = sharedOutcome(response, asError(err))
-		return outcomes, err
-	}
-	request := batchRequest(batch.lookups[0].request)
-	request.Identifiers = make([]*polynymv1.Identifier, len(batch.lookups))
-	for i, lookup := range batch.lookups {
-		request.Identifiers[i] = lookup.request.GetIdentifier()
-	}
-	items, err := b.client.resolveBatch(batch.ctx, request)
-	for i := range outcomes {
-		if err != nil {
-			outcomes[i] = sharedOutcome(nil, asError(err))
-		} else {
-			outcomes[i] = sharedOutcome(itemOutcome(items[i]))
-		}
-	}
-	return outcomes, err
-}
-
-// sharedOutcome is the outcome of a request, or of one of its items. An item that did not fit into the
-// response is no attempt.
-func sharedOutcome(response *polynymv1.ResolveIdentityResponse, err *Error) lookupOutcome {
-	switch {
-	case err == nil:
-		return lookupOutcome{response: response}
-	case err.Reason == ReasonAnswerTooLarge || err.Reason == ReasonUserTooLarge:
-		return lookupOutcome{alone: true}
-	default:
-		return lookupOutcome{err: err, alone: err.retryable(method{}) && !err.unreachable}
-	}
-}
-
-// maxItems is the largest number of identifiers in a request.
-func (b *batcher) maxItems() int {
-	if known := int(b.limit.Load()); known > 0 {
-		return min(known, maxBatchItems)
-	}
-	return maxBatchItems
-}
-
-// learn reports whether a request was refused because it exceeds the server's limit of items, and
-// keeps the limit.
-func (b *batcher) learn(err error, items int) bool {
-	failure := asError(err)
-	if failure == nil || failure.Reason != ReasonBatchTooLarge {
-		return false
-	}
-	limit, _ := strconv.Atoi(failure.Metadata["limit"])
-	if limit < 1 || limit >= items {
-		return false
-	}
-	b.limit.Store(int64(limit))
-	return true
-}
-
-// asError is the error that an interceptor has made.
-func asError(err error) *Error {
-	var failure *Error
-	if err != nil && !errors.As(err, &failure) {
-		failure = localError(codes.Internal, err.Error())
-	}
-	return failure
 }

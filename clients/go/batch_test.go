@@ -338,7 +338,8 @@ func TestTheServersLimitOfABatchIsLearned(t *testing.T) {
 	eventually(t, func() bool { return running.client.Waiting() == 15 })
 	close(directory.release)
 	running.wantNoErrors()
-	if got := sizes(fake); !slices.Equal(got, []int{15, 10, 5}) && !slices.Equal(got, []int{15, 5, 10}) {
+	got := sizes(fake)
+	if !slices.Equal(got, []int{15, 10, 5}) && !slices.Equal(got, []int{15, 5, 10}) {
 		t.Errorf("the requests have %v identifiers", got)
 	}
 	identifiers := make([]*polynymv1.Identifier, 25)

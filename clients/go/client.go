@@ -27,8 +27,8 @@ import (
 // Version is the version of this package.
 const Version = "0.1.0"
 
-// A Client calls one server, or several that have the same store. It is safe for concurrent use, and
-// one is enough for a process.
+// A Client calls one server, or several that have the same store. It is safe for concurrent use,
+// and one is enough for a process.
 type Client struct {
 	// Directory looks up users.
 	Directory polynymv1.DirectoryServiceClient
@@ -48,9 +48,9 @@ type Client struct {
 }
 
 // Connect returns a client of the server at `https://HOST:PORT`, or at `http://HOST:PORT` in plain
-// text. `HOST:PORT` without a scheme is plain text for a loopback host, and TLS for any other. Several
-// servers are separated by commas: calls take turns among them. An empty server is that of the
-// environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
+// text. `HOST:PORT` without a scheme is plain text for a loopback host, and TLS for any other.
+// Several servers are separated by commas: calls take turns among them. An empty server is that of
+// the environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
 //
 // Connect does not wait for the connection: calls do. [Dial] does.
 func Connect(server string, options ...Option) (*Client, error) {
@@ -86,8 +86,9 @@ func Connect(server string, options ...Option) (*Client, error) {
 	return client, nil
 }
 
-// Dial connects as [Connect], and waits until a server is connected. It fails with [ErrUnavailable] if
-// none can be reached before the context ends or, if that has no deadline, within the client's timeout.
+// Dial connects as [Connect], and waits until a server is connected. It fails with [ErrUnavailable]
+// if none can be reached before the context ends or, if that has no deadline, within the client's
+// timeout.
 func Dial(ctx context.Context, server string, options ...Option) (*Client, error) {
 	client, err := Connect(server, options...)
 	if err != nil {

@@ -93,8 +93,8 @@ func startHolding(t *testing.T) (*fake, *polynym.Client) {
 	return fake, dial(t, fake.address, patience)
 }
 
-// TestAChangeThatIsInterruptedHasItsRequestID ends a call in an attempt, and between two of which the
-// first is lost.
+// TestAChangeThatIsInterruptedHasItsRequestID ends a call in an attempt, and between two of which
+// the first is lost.
 func TestAChangeThatIsInterruptedHasItsRequestID(t *testing.T) {
 	endings := map[string]func(client *polynym.Client, cancel context.CancelFunc){
 		"closed":    func(client *polynym.Client, _ context.CancelFunc) { _ = client.Close() },
@@ -139,14 +139,17 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	var lossy *fake
-	lossy = startFake(t, func(ctx context.Context, _ call) (proto.Message, error) { return lossy.lose(ctx) })
+	lossy = startFake(t, func(ctx context.Context, _ call) (proto.Message, error) {
+		return lossy.lose(ctx)
+	})
+	losing := connect(t, lossy.address, patience)
 	tests := map[string]struct {
 		ctx    context.Context
 		client *polynym.Client
 	}{
 		"DEADLINE_EXCEEDED: the deadline has passed":   {short, holding},
 		"CANCELLED: the call was cancelled":            {cancelled, holding},
-		"UNAVAILABLE: the connection was lost":         {t.Context(), connect(t, lossy.address, patience)},
+		"UNAVAILABLE: the connection was lost":         {t.Context(), losing},
 		"UNAVAILABLE: the server cannot be reached":    {short, connect(t, freeAddress(t), quickly)},
 		"RESOURCE_EXHAUSTED: the message is too large": {t.Context(), largeClient(t)},
 	}

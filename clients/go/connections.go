@@ -16,7 +16,8 @@ const (
 	// silentDeadlines is how many calls in a row reach their deadlines on a connection on which the
 	// server sends nothing, before the connection is ended.
 	silentDeadlines = 2
-	// minSilence is how long the server has been silent then, at least: calls may have short deadlines.
+	// minSilence is how long the server has been silent then, at least: calls may have short
+	// deadlines.
 	minSilence = time.Second
 )
 

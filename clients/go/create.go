@@ -11,8 +11,8 @@ import (
 )
 
 // GetOrCreate returns the user who owns an identifier, and creates the user if nobody does: then
-// created is true. The identifier becomes one of the new user's identities, unless it is one already.
-// Of many callers at once, one creates the user, and all get it.
+// created is true. The identifier becomes one of the new user's identities, unless it is one
+// already. Of many callers at once, one creates the user, and all get it.
 //
 // Both steps share the deadline of a call. If the outcome is unknown, call it again.
 func (c *Client) GetOrCreate(

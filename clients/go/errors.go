@@ -161,8 +161,8 @@ var transportTexts = map[codes.Code]string{
 	codes.ResourceExhausted: "the message is too large",
 }
 
-// refusedStream reports whether the server has ended the stream before it saw the request. gRPC tells
-// by this text alone, and only if it has happened twice.
+// refusedStream reports whether the server has ended the stream before it saw the request. gRPC
+// tells by this text alone, and only if it has happened twice.
 func refusedStream(text string) bool {
 	return strings.HasSuffix(text, "REFUSED_STREAM") ||
 		strings.Contains(text, "server is draining the connection")

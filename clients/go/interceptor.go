@@ -30,8 +30,8 @@ func (c *Client) interceptUnary(
 	defer cancel()
 	request, requestID := complete(request, c.settings.tenant)
 	var server peer.Peer
-	options = slices.Concat(
-		[]grpc.CallOption{grpc.WaitForReady(c.retries.waits)}, options, []grpc.CallOption{grpc.Peer(&server)})
+	waiting, telling := grpc.WaitForReady(c.retries.waits), grpc.Peer(&server)
+	options = slices.Concat([]grpc.CallOption{waiting}, options, []grpc.CallOption{telling})
 	call := func(number int) *Error {
 		attempt := avoiding(ctx, server.Addr)
 		server.Addr = nil
@@ -50,8 +50,8 @@ func (c *Client) interceptUnary(
 	return c.retries.run(ctx, methodOf(path), call)
 }
 
-// failure is the error of an attempt, or nil if there is none. An attempt has a server once it has a
-// stream: before, nothing of it was sent.
+// failure is the error of an attempt, or nil if there is none. An attempt has a server once it has
+// a stream: before, nothing of it was sent.
 func (c *Client) failure(ctx context.Context, err error, server net.Addr) *Error {
 	if err == nil {
 		return nil
@@ -73,7 +73,8 @@ func (c *Client) expired(ctx context.Context) *Error { return c.failure(ctx, ctx
 
 func (c *Client) isConnected() bool { return c.connection.GetState() == connectivity.Ready }
 
-// interceptStream gives every stream its tenant and typed errors. It has no deadline and no retries.
+// interceptStream gives every stream its tenant and typed errors. It has no deadline and no
+// retries.
 func (c *Client) interceptStream(
 	ctx context.Context, description *grpc.StreamDesc, connection *grpc.ClientConn, path string,
 	streamer grpc.Streamer, options ...grpc.CallOption,

@@ -23,8 +23,8 @@ type Result struct {
 
 // ResolveMany finds the users who own identifiers, any number of them. The results are in the order
 // of the identifiers. Each request that is needed has its own deadline, unless the context has one.
-// If a request fails, its error is that of its identifiers; the other requests are still made, unless
-// they would fail, too: the credential is refused, or the time is over.
+// If a request fails, its error is that of its identifiers; the other requests are still made,
+// unless they would fail, too: the credential is refused, or the time is over.
 func (c *Client) ResolveMany(
 	ctx context.Context, identifiers []*polynymv1.Identifier, options ...ResolveOption,
 ) []Result {
@@ -38,8 +38,8 @@ func (c *Client) ResolveMany(
 	return many.results
 }
 
-// manyCall is one call of ResolveMany. The queue has the indices of identifiers without a result, and
-// refused has those that may be asked for again.
+// manyCall is one call of ResolveMany. The queue has the indices of identifiers without a result,
+// and refused has those that may be asked for again.
 type manyCall struct {
 	client      *Client
 	template    *polynymv1.ResolveIdentityRequest
@@ -143,8 +143,8 @@ func (m *manyCall) fail(ctx context.Context, batch []int, err error) {
 	}
 }
 
-// take reads the items of a batch. Those that did not fit are resolved with the next batch, or alone
-// if they were the first; those that are refused are asked for again later.
+// take reads the items of a batch. Those that did not fit are resolved with the next batch, or
+// alone if they were the first; those that are refused are asked for again later.
 func (m *manyCall) take(
 	ctx context.Context, batch []int, items []*polynymv1.BatchResolveIdentitiesResponse_Result,
 ) {

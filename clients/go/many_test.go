@@ -70,7 +70,8 @@ func TestResolveManyAsksAgainForWhatIsRefused(t *testing.T) {
 	directory := newDirectory()
 	unavailable := failure(codes.Unavailable, "STORE_UNAVAILABLE")
 	directory.items["user-3"] = unavailable
-	directory.items["user-5"] = failure(codes.ResourceExhausted, "RATE_LIMITED", retryAfter(time.Millisecond))
+	limited := failure(codes.ResourceExhausted, "RATE_LIMITED", retryAfter(time.Millisecond))
+	directory.items["user-5"] = limited
 	directory.items["user-7"] = failure(codes.ResourceExhausted, "LIMIT_EXCEEDED")
 	fake := startFake(t, func(ctx context.Context, c call) (proto.Message, error) {
 		if c.number == 3 {

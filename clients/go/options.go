@@ -86,20 +86,20 @@ func WithMaxAttempts(attempts int) Option {
 	return func(s *settings) { s.maxAttempts = attempts }
 }
 
-// WithWaitForReady sets whether calls wait for a connection until their deadlines: they do by default.
-// Otherwise a call fails at once if no server can be reached.
+// WithWaitForReady sets whether calls wait for a connection until their deadlines: they do by
+// default. Otherwise a call fails at once if no server can be reached.
 func WithWaitForReady(on bool) Option {
 	return func(s *settings) { s.failFast = !on }
 }
 
-// WithBackoff sets the waits between attempts to reach a server: the first, and the longest. Each is
-// twice as long as the one before. They are 50 ms and 1 s by default.
+// WithBackoff sets the waits between attempts to reach a server: the first, and the longest. Each
+// is twice as long as the one before. They are 50 ms and 1 s by default.
 func WithBackoff(first, longest time.Duration) Option {
 	return func(s *settings) { s.backoff = backoff{first, longest} }
 }
 
-// WithObserver calls a function after each attempt of each unary call. It must return soon: the call
-// waits for it.
+// WithObserver calls a function after each attempt of each unary call. It must return soon: the
+// call waits for it.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return func(s *settings) { s.observer = observe }
 }

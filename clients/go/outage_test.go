@@ -202,8 +202,9 @@ func TestCallsTakeTurnsAmongServers(t *testing.T) {
 }
 
 func TestARetryPrefersAnotherServer(t *testing.T) {
-	unavailable := failure(codes.Unavailable, "STORE_UNAVAILABLE")
-	failing := startFake(t, func(context.Context, call) (proto.Message, error) { return nil, unavailable })
+	failing := startFake(t, func(context.Context, call) (proto.Message, error) {
+		return nil, failure(codes.Unavailable, "STORE_UNAVAILABLE")
+	})
 	healthy := startFake(t, answers(&polynymv1.GetUserResponse{}))
 	client := connect(t, failing.address+","+healthy.address, patience)
 	connected := func() bool {

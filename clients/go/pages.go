@@ -23,8 +23,8 @@ func (c *Client) GetUser(
 	return c.Directory.GetUser(ctx, request)
 }
 
-// Search returns the users that match a filter, page by page. An error ends the sequence, as it does
-// those below.
+// Search returns the users that match a filter, page by page. An error ends the sequence, as it
+// does those below.
 func (c *Client) Search(
 	ctx context.Context, request *polynymv1.SearchUsersRequest,
 ) iter.Seq2[*polynymv1.User, error] {
@@ -56,7 +56,8 @@ func (c *Client) Notices(
 func (c *Client) BulkChanges(
 	ctx context.Context, request *polynymv1.ListBulkChangesRequest,
 ) iter.Seq2[*polynymv1.BulkChange, error] {
-	return pages(ctx, request, c.Registry.ListBulkChanges, (*polynymv1.ListBulkChangesResponse).GetBulkChanges)
+	items := (*polynymv1.ListBulkChangesResponse).GetBulkChanges
+	return pages(ctx, request, c.Registry.ListBulkChanges, items)
 }
 
 // Tenants returns the tenants, by name. The client's tenant is a prefix of the names.
@@ -70,14 +71,16 @@ func (c *Client) Tenants(
 func (c *Client) TenantHistory(
 	ctx context.Context, request *polynymv1.ListTenantHistoryRequest,
 ) iter.Seq2[*polynymv1.TenantEvent, error] {
-	return pages(ctx, request, c.Admin.ListTenantHistory, (*polynymv1.ListTenantHistoryResponse).GetEvents)
+	items := (*polynymv1.ListTenantHistoryResponse).GetEvents
+	return pages(ctx, request, c.Admin.ListTenantHistory, items)
 }
 
 // AttributeNames returns the names of the attributes of a tenant's users.
 func (c *Client) AttributeNames(
 	ctx context.Context, request *polynymv1.ListAttributeNamesRequest,
 ) iter.Seq2[string, error] {
-	return pages(ctx, request, c.Admin.ListAttributeNames, (*polynymv1.ListAttributeNamesResponse).GetNames)
+	items := (*polynymv1.ListAttributeNamesResponse).GetNames
+	return pages(ctx, request, c.Admin.ListAttributeNames, items)
 }
 
 // page is the response of a method with pages.

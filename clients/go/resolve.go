@@ -81,8 +81,8 @@ func (c *Client) newResolveCall(
 
 // Resolve finds the user who owns an identifier. The error is ErrNotFound if nobody owns it.
 //
-// Concurrent calls share requests, unless they are linearizable or have AsOf: a call goes at once if
-// few are under way, and otherwise together with others when one of these returns.
+// Concurrent calls share requests, unless they are linearizable or have AsOf: a call goes at once
+// if few are under way, and otherwise together with others when one of these returns.
 func (c *Client) Resolve(
 	ctx context.Context, identifier *polynymv1.Identifier, options ...ResolveOption,
 ) (*polynymv1.ResolveIdentityResponse, error) {

@@ -125,8 +125,8 @@ func (r *retries) pause(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
-// interrupted is the error of a call that ends between two attempts: the last failure, unless the call
-// was cancelled or the client is closed.
+// interrupted is the error of a call that ends between two attempts: the last failure, unless the
+// call was cancelled or the client is closed.
 func (r *retries) interrupted(ctx context.Context, last *Error) *Error {
 	var ended *Error
 	switch {
@@ -160,8 +160,8 @@ func outcome(last *Error, unknown bool) error {
 }
 
 // budget limits the retries of a client, so that they do not multiply the calls of an outage. It
-// counts what failures have taken, in tenths: a failure takes 10 of 100, a success gives back 1, and
-// there are no retries from half of them on.
+// counts what failures have taken, in tenths: a failure takes 10 of 100, a success gives back 1,
+// and there are no retries from half of them on.
 type budget struct{ taken atomic.Int32 }
 
 func (b *budget) add(tenths int32) {
@@ -176,8 +176,8 @@ func (b *budget) add(tenths int32) {
 
 func (b *budget) spent() bool { return b.taken.Load() >= 50 }
 
-// backoff are the times between attempts to reach a server: each is twice as long as the one before,
-// up to the longest.
+// backoff are the times between attempts to reach a server: each is twice as long as the one
+// before, up to the longest.
 type backoff struct{ first, longest time.Duration }
 
 func (b backoff) delay(failures int) time.Duration {

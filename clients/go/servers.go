@@ -111,7 +111,8 @@ func (n *names) addresses(ctx context.Context, server address) ([]resolver.Addre
 	return found, err
 }
 
-// tell passes on the addresses of all servers. One whose name is not resolved keeps its former ones.
+// tell passes on the addresses of all servers. One whose name is not resolved keeps its former
+// ones.
 func (r *resolving) tell(i int, found []resolver.Address, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

@@ -127,14 +127,15 @@ func (p *puppet) keepResolving(step *step) error {
 		return err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
+	options := resolveOptions(request)
 	p.kept = &keptResolving{cancel: cancel, answer: keptAnswer{Errors: []*resultError{}}}
 	for range 8 {
 		p.kept.group.Add(1)
 		go func() {
 			defer p.kept.group.Done()
 			for ctx.Err() == nil {
-				options := resolveOptions(request)
-				p.kept.add(resultOf(p.client.Resolve(context.Background(), request.GetIdentifier(), options...)))
+				found, err := p.client.Resolve(context.Background(), request.GetIdentifier(), options...)
+				p.kept.add(resultOf(found, err))
 			}
 		}()
 	}
