@@ -146,7 +146,10 @@ func newError(ctx context.Context, err error, sent bool) *Error {
 	if text := transportTexts[e.Code]; text != "" {
 		e.Message = text
 	}
-	e.status, e.cause = status.New(e.Code, e.Message), err
+	e.status = status.New(e.Code, e.Message)
+	if ok || failed.Code() == codes.Unknown { // Not that of a context.
+		e.cause = err
+	}
 	return e
 }
 

@@ -63,7 +63,7 @@ func (c *Client) failure(ctx context.Context, err error, server net.Addr) *Error
 		failure = closedError(failure.sent)
 	case failure.Code == codes.DeadlineExceeded && server == nil && !c.isConnected(),
 		failure.Code == codes.Unavailable && !failure.sent:
-		return c.unreachableError(err)
+		return c.unreachableError(failure.cause)
 	}
 	return failure
 }

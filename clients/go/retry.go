@@ -137,7 +137,7 @@ func (r *retries) interrupted(ctx context.Context, last *Error) *Error {
 	default:
 		return last
 	}
-	ended.RequestID, ended.cause = last.RequestID, last
+	ended.RequestID = last.RequestID
 	return ended
 }
 
