@@ -26,7 +26,7 @@ func startSharing(
 		running.start(t.Context(), fmt.Sprint("user-", i))
 	}
 	eventually(t, func() bool { return running.client.Waiting() == waiting })
-	fake.answer = answer
+	directory.after = answer
 	close(directory.release)
 	return fake, running
 }

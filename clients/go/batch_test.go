@@ -31,6 +31,7 @@ type directory struct {
 	release chan struct{}
 	items   map[string]error // By handle.
 	limit   int
+	after   func(ctx context.Context, c call) (proto.Message, error) // Answers after the release.
 }
 
 func newDirectory() *directory {
@@ -38,6 +39,13 @@ func newDirectory() *directory {
 }
 
 func (d *directory) answer(ctx context.Context, c call) (proto.Message, error) {
+	select {
+	case <-d.release:
+		if d.after != nil {
+			return d.after(ctx, c)
+		}
+	default:
+	}
 	switch request := c.request.(type) {
 	case *polynymv1.ResolveIdentityRequest:
 		handle := request.GetIdentifier().GetHandle()

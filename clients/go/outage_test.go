@@ -202,8 +202,12 @@ func TestCallsTakeTurnsAmongServers(t *testing.T) {
 }
 
 func TestARetryPrefersAnotherServer(t *testing.T) {
+	var fails atomic.Bool
 	failing := startFake(t, func(context.Context, call) (proto.Message, error) {
-		return nil, failure(codes.Unavailable, "STORE_UNAVAILABLE")
+		if fails.Load() {
+			return nil, failure(codes.Unavailable, "STORE_UNAVAILABLE")
+		}
+		return &polynymv1.GetUserResponse{}, nil
 	})
 	healthy := startFake(t, answers(&polynymv1.GetUserResponse{}))
 	client := connect(t, failing.address+","+healthy.address, patience)
@@ -212,6 +216,7 @@ func TestARetryPrefersAnotherServer(t *testing.T) {
 		return len(failing.received()) > 0 && len(healthy.received()) > 0
 	}
 	eventually(t, connected)
+	fails.Store(true)
 	for range 3 { // The budget has four retries.
 		before := len(failing.received())
 		if _, err := client.GetUser(t.Context(), "1"); err != nil {
