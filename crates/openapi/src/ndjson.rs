@@ -25,8 +25,8 @@ const WATCH: &str = "\n\n\
     Over HTTP, a request as `application/json` is answered with lines, each a response; a line \
     with an error ends a watch that failed. With `accept: text/event-stream` they are server-sent \
     events: the data is a response, the id its resume token, and the header \
-    `last-event-id` resumes; heartbeats are events `heartbeat`, an error is an event `failure`. Then the \
-    request may also be a GET with the fields `tenant`, `user_ids`, `types` and `resume_token` \
+    `last-event-id` resumes; heartbeats are events `heartbeat`, an error is an event `failure`. \
+    Then the request may also be a GET with the fields `tenant`, `user_ids`, `types` and `resume_token` \
     as parameters, as `EventSource` sends it. A request as `application/connect+json` is \
     answered with envelopes of the Connect protocol.";
 
