@@ -70,12 +70,12 @@ func Connect(server string, options ...Option) (*Client, error) {
 		closed: make(chan struct{}),
 	}
 	client.batcher = newBatcher(client)
-	dialOptions, err := client.dialOptions(servers)
+	names := &names{servers, settings.backoff, settings.lookUp}
+	dialOptions, err := client.dialOptions(names)
 	if err != nil {
 		return nil, err
 	}
-	// The target names a server for the rules of proxies.
-	client.connection, err = grpc.NewClient(scheme+":///"+servers[0].String(), dialOptions...)
+	client.connection, err = grpc.NewClient(names.target(), dialOptions...)
 	if err != nil {
 		return nil, fmt.Errorf("polynym: %w", err)
 	}
@@ -127,13 +127,14 @@ func (c *Client) Close() error {
 	return err
 }
 
-func (c *Client) dialOptions(servers []address) ([]grpc.DialOption, error) {
+func (c *Client) dialOptions(names *names) ([]grpc.DialOption, error) {
+	servers := names.servers
 	security, err := c.settings.transportCredentials(servers[0])
 	if err != nil {
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		grpc.WithResolvers(&names{servers, c.settings.backoff, c.settings.lookUp}),
+		grpc.WithResolvers(names),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + inTurns + `": {}}]}`),
 		grpc.WithTransportCredentials(heedful{security, &c.connections}),
 		grpc.WithKeepaliveParams(pings),

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("POLYNYM_SERVER", server.Address)
+	os.Setenv("NO_PROXY", "*")
 	code := m.Run()
 	server.Stop()
 	os.Exit(code)

@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// scheme is that of targets whose addresses come from names.
-	scheme = "polynym"
 	// inTurns is the name of the policy by which calls take turns among the servers.
 	inTurns = "polynym_in_turns"
 	// resolveTimeout and resolveInterval limit how long, and how often, a name is resolved.
@@ -33,7 +31,17 @@ type names struct {
 	lookUp  func(ctx context.Context, host string) ([]string, error)
 }
 
-func (n *names) Scheme() string { return scheme }
+// Scheme is that of the target. If the environment has an HTTP proxy, gRPC leaves names of the
+// scheme dns to it; but it knows only one.
+func (n *names) Scheme() string {
+	if len(n.servers) == 1 {
+		return "dns"
+	}
+	return "polynym"
+}
+
+// target names a server for the rules of HTTP proxies.
+func (n *names) target() string { return n.Scheme() + ":///" + n.servers[0].String() }
 
 func (n *names) Build(
 	_ resolver.Target, connection resolver.ClientConn, _ resolver.BuildOptions,

@@ -45,9 +45,10 @@ type watcher struct {
 	client    *Client
 	request   *polynymv1.WatchRequest
 	yield     func(*polynymv1.WatchResponse, error) bool
-	begun     bool   // It has had a response.
-	failures  int    // How many streams have failed since the last response.
-	lastEvent string // The id of the last event.
+	begun     bool     // It has had a response.
+	failures  int      // How many streams have failed since the last response.
+	lastEvent string   // The id of the last event.
+	failed    net.Addr // The server of the last stream that failed.
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -80,7 +81,7 @@ func (w *watcher) stream(ctx context.Context) *Error {
 	patience := w.client.settings.watchSilence
 	silence := time.AfterFunc(patience, func() { cancel(silent) })
 	defer silence.Stop()
-	responses, err := w.client.Directory.Watch(ctx, w.request)
+	responses, err := w.client.Directory.Watch(avoiding(ctx, w.failed), w.request)
 	if err != nil {
 		return w.failure(ctx, err, nil, silent)
 	}
@@ -116,6 +117,7 @@ func (w *watcher) delay(failure *Error) time.Duration {
 // failure is the error of a stream. The end of a stream without a status is a lost connection. A
 // connection that was silent is ended: a new stream on a dead one would be as silent.
 func (w *watcher) failure(ctx context.Context, err error, server net.Addr, silent *Error) *Error {
+	w.failed = server
 	if context.Cause(ctx) == silent {
 		if server != nil {
 			w.client.connections.end(server)
