@@ -3,6 +3,8 @@ package polynym_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -147,11 +149,12 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		ctx    context.Context
 		client *polynym.Client
 	}{
-		"DEADLINE_EXCEEDED: the deadline has passed":   {short, holding},
-		"CANCELLED: the call was cancelled":            {cancelled, holding},
-		"UNAVAILABLE: the connection was lost":         {t.Context(), losing},
-		"UNAVAILABLE: the server cannot be reached":    {short, connect(t, freeAddress(t), quickly)},
-		"RESOURCE_EXHAUSTED: the message is too large": {t.Context(), largeClient(t)},
+		"DEADLINE_EXCEEDED: the deadline has passed":                   {short, holding},
+		"CANCELLED: the call was cancelled":                            {cancelled, holding},
+		"UNAVAILABLE: the connection was lost":                         {t.Context(), losing},
+		"UNAVAILABLE: the server cannot be reached":                    {short, connect(t, freeAddress(t), quickly)},
+		"RESOURCE_EXHAUSTED: the message is too large":                 {t.Context(), largeClient(t)},
+		"UNIMPLEMENTED: the answer is not that of a server of Polynym": {t.Context(), lostClient(t)},
 	}
 	for text, test := range tests {
 		_, err := test.client.GetUser(test.ctx, "1")
@@ -170,4 +173,15 @@ func largeClient(t *testing.T) *polynym.Client {
 	user := &polynymv1.User{DisplayName: strings.Repeat("x", 5<<20)}
 	fake := startFake(t, answers(&polynymv1.GetUserResponse{User: user}))
 	return connect(t, fake.address, patience)
+}
+
+// lostClient is a client of a server of other things.
+func lostClient(t *testing.T) *polynym.Client {
+	t.Helper()
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other.Config.Protocols = new(http.Protocols)
+	other.Config.Protocols.SetUnencryptedHTTP2(true)
+	other.Start()
+	t.Cleanup(other.Close)
+	return connect(t, other.URL, patience)
 }

@@ -145,6 +145,8 @@ func newError(ctx context.Context, err error, sent bool) *Error {
 	}
 	if text := transportTexts[e.Code]; text != "" {
 		e.Message = text
+	} else if strings.Contains(e.Message, "HTTP status code") {
+		e.Message = "the answer is not that of a server of Polynym"
 	}
 	e.status = status.New(e.Code, e.Message)
 	if ok || failed.Code() == codes.Unknown { // Not that of a context.
