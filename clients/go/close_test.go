@@ -145,6 +145,7 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		return lossy.lose(ctx)
 	})
 	losing := connect(t, lossy.address, patience)
+	lonely := connect(t, freeAddress(t), quickly)
 	tests := map[string]struct {
 		ctx    context.Context
 		client *polynym.Client
@@ -152,7 +153,7 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		"DEADLINE_EXCEEDED: the deadline has passed":                   {short, holding},
 		"CANCELLED: the call was cancelled":                            {cancelled, holding},
 		"UNAVAILABLE: the connection was lost":                         {t.Context(), losing},
-		"UNAVAILABLE: the server cannot be reached":                    {short, connect(t, freeAddress(t), quickly)},
+		"UNAVAILABLE: the server cannot be reached":                    {short, lonely},
 		"RESOURCE_EXHAUSTED: the message is too large":                 {t.Context(), largeClient(t)},
 		"UNIMPLEMENTED: the answer is not that of a server of Polynym": {t.Context(), lostClient(t)},
 	}

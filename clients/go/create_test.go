@@ -64,7 +64,8 @@ func TestManyCallersGetOrCreateOneUser(t *testing.T) {
 	if created.Load() != 1 || len(wanted.GetIdentities()) != 1 {
 		t.Errorf("%d callers have created %v", created.Load(), wanted)
 	}
-	history := &polynymv1.ListHistoryRequest{User: &polynymv1.ListHistoryRequest_UserId{UserId: ids[0]}}
+	history := &polynymv1.ListHistoryRequest{
+		User: &polynymv1.ListHistoryRequest_UserId{UserId: ids[0]}}
 	for event, err := range client.History(t.Context(), history) {
 		if err != nil || polynym.TypeOf(event) != polynymv1.EventType_EVENT_TYPE_USER_CREATED {
 			t.Errorf("%v, %v", event, err)

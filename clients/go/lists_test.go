@@ -79,9 +79,10 @@ func fill(t *testing.T, client *polynym.Client, tenant string) (userID string) {
 			Policies: &polynymv1.Policies{
 				RestoreWindow: durationpb.New(time.Duration(i+1) * time.Hour)}})
 		check(err)
+		enable := &polynymv1.BulkAction_Enable_{Enable: &polynymv1.BulkAction_Enable{}}
 		_, err = client.Registry.StartBulkChange(ctx, &polynymv1.StartBulkChangeRequest{
 			Filter: "state = DISABLED", ValidateOnly: true,
-			Action: &polynymv1.BulkAction{Action: &polynymv1.BulkAction_Enable_{Enable: &polynymv1.BulkAction_Enable{}}}})
+			Action: &polynymv1.BulkAction{Action: enable}})
 		check(err)
 	}
 	for i := range 5 {
