@@ -51,8 +51,10 @@ func (n *names) Build(
 		names: n, connection: connection, cancel: cancel,
 		found: make([][]resolver.Address, len(n.servers)),
 	}
-	for i := range n.servers {
+	for range n.servers {
 		r.again = append(r.again, make(chan struct{}, 1))
+	}
+	for i := range n.servers {
 		go r.follow(ctx, i)
 	}
 	return r, nil
