@@ -13,16 +13,17 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tonic::client::Grpc;
 use tonic::codec::{Codec, EncodeBuf, Encoder, Streaming};
 use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
+use tonic::{ConnectError, Extensions, Request, Response, Status};
 use tonic_prost::{ProstCodec, ProstDecoder};
 use uuid::Uuid;
 
 use crate::attempts::Attempts;
 use crate::client::Client;
+use crate::connection::Connection;
+use crate::connection::pool::Link;
 use crate::error::Error;
+use crate::observer::Attempt;
 
-/// The maximum timeout: the deadline of a much longer one overflows an `Instant`.
-const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 
 /// A method of the API.
@@ -34,6 +35,13 @@ pub struct Method {
     pub only_reads: bool,
     /// Whether its requests have an idempotency key.
     pub has_request_id: bool,
+}
+
+impl Method {
+    /// The names of the service and of the method.
+    pub(crate) fn names(&self) -> (&'static str, &'static str) {
+        self.path.trim_start_matches('/').split_once('/').unwrap_or_default()
+    }
 }
 
 /// The fields of a request that the client sets if they are empty.
@@ -58,15 +66,19 @@ impl Client {
     {
         let (metadata, _, mut message) = request.into_parts();
         let request_id = self.complete(&mut message);
+        let deadline = self.deadline(timeout(&metadata));
         let message = Bytes::from(message.encode_to_vec());
-        let timeout = timeout(&metadata).unwrap_or(self.timeout()).min(MAX_TIMEOUT);
-        let deadline = Instant::now() + timeout;
-        let mut attempts = Attempts::new(method, self.max_attempts());
-        loop {
-            let outcome = self.attempt(method, metadata.clone(), message.clone(), deadline).await;
-            self.connections().note(&outcome);
-            let error = match outcome {
-                Ok(answer) => return Ok(answer),
+        let mut call = Call { client: self, method, metadata, message, deadline, link: None };
+        let mut attempts = Attempts::new(method, self.rules(), self.attempts_made());
+        for number in 1.. {
+            if let Err(error) = call.connect().await {
+                return Err(attempts.conclude(error, request_id));
+            }
+            let error = match call.attempt(number).await {
+                Ok(answer) => {
+                    self.rules().budget.give();
+                    return Ok(answer);
+                }
                 Err(error) => error,
             };
             let left = deadline.saturating_duration_since(Instant::now());
@@ -75,6 +87,7 @@ impl Client {
                 None => return Err(attempts.conclude(error, request_id)),
             }
         }
+        unreachable!("a call has not so many attempts")
     }
 
     /// Sets the tenant and the request id, and returns the latter.
@@ -89,38 +102,6 @@ impl Client {
         Some(request_id.clone())
     }
 
-    async fn attempt<A: Message + Default + 'static>(
-        &self,
-        method: &Method,
-        metadata: MetadataMap,
-        message: Bytes,
-        deadline: Instant,
-    ) -> Result<A, Error> {
-        let mut request = Request::from_parts(metadata, Extensions::default(), message);
-        request.set_timeout(deadline.saturating_duration_since(Instant::now()));
-        let call = async {
-            let mut grpc = self.grpc().await?;
-            let path = PathAndQuery::from_static(method.path);
-            grpc.unary(request, path, Encoded::<A>::default()).await.map(Response::into_inner)
-        };
-        match timeout_at(deadline, call).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                let error = Error::from(error);
-                // The connection has the same deadline.
-                let is_late = error.is_lost_on_the_way() && Instant::now() >= deadline;
-                Err(if is_late { Error::deadline() } else { error })
-            }
-            Err(_) => Err(Error::deadline()),
-        }
-    }
-
-    async fn grpc(&self) -> Result<Grpc<crate::Connection>, Status> {
-        let mut grpc = Grpc::new(self.connection());
-        grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
-        Ok(grpc)
-    }
-
     /// Begins a stream of answers. It has the deadline of the request, if any, and no retries.
     pub(crate) async fn stream<Q, A>(
         &self,
@@ -132,11 +113,12 @@ impl Client {
         A: Message + Default + 'static,
     {
         self.complete(request.get_mut());
-        let mut grpc = self.grpc().await?;
-        let path = PathAndQuery::from_static(method.path);
-        let codec = ProstCodec::<Q, A>::default();
-        let answers = grpc.server_streaming(request, path, codec).await?;
-        Ok(Answers(answers.into_inner()))
+        self.begin(method, async |mut grpc: Grpc<Connection>| {
+            let (path, codec) = (PathAndQuery::from_static(method.path), ProstCodec::default());
+            grpc.ready().await.map_err(not_ready)?;
+            grpc.server_streaming(request, path, codec).await
+        })
+        .await
     }
 
     /// Begins an exchange of messages. They are sent as they are.
@@ -150,21 +132,117 @@ impl Client {
         S: Stream<Item = Q> + Send + 'static,
         A: Message + Default + 'static,
     {
-        let mut grpc = self.grpc().await?;
-        let path = PathAndQuery::from_static(method.path);
-        let answers = grpc.streaming(request, path, ProstCodec::<Q, A>::default()).await?;
-        Ok(Answers(answers.into_inner()))
+        self.begin(method, async |mut grpc: Grpc<Connection>| {
+            let (path, codec) = (PathAndQuery::from_static(method.path), ProstCodec::default());
+            grpc.ready().await.map_err(not_ready)?;
+            grpc.streaming(request, path, codec).await
+        })
+        .await
     }
+
+    /// Begins a stream on a connection, for which it waits as long as a call.
+    async fn begin<A>(
+        &self,
+        method: &Method,
+        begin: impl AsyncFnOnce(Grpc<Connection>) -> Result<Response<Streaming<A>>, Status>,
+    ) -> Result<Answers<A>, Error> {
+        let link = self.pool().link(None, self.deadline(None)).await?;
+        let start = Instant::now();
+        let outcome = begin(Grpc::new(link.connection.clone())).await.map_err(Error::from);
+        self.note(method, 1, start, &link, outcome.as_ref().err());
+        Ok(Answers { stream: outcome?.into_inner(), link, client: self.clone() })
+    }
+
+    /// Notes the end of an attempt.
+    fn note(
+        &self,
+        method: &Method,
+        number: u32,
+        start: Instant,
+        link: &Link,
+        error: Option<&Error>,
+    ) {
+        self.pool().note(link, error);
+        if let Some(observer) = self.observer() {
+            let server = self.pool().name(link);
+            observer(&Attempt::new(method, number, start.elapsed(), error, Some(server)));
+        }
+    }
+}
+
+/// A call with all that its attempts have in common.
+struct Call<'a> {
+    client: &'a Client,
+    method: &'a Method,
+    metadata: MetadataMap,
+    message: Bytes,
+    deadline: Instant,
+    /// The connection of the last attempt.
+    link: Option<Link>,
+}
+
+impl Call<'_> {
+    /// Takes a connection, after a failure one to another server if there is one.
+    async fn connect(&mut self) -> Result<(), Error> {
+        let former = self.link.take();
+        self.link = Some(self.client.pool().link(former.as_ref(), self.deadline).await?);
+        Ok(())
+    }
+
+    async fn attempt<A: Message + Default + 'static>(&self, number: u32) -> Result<A, Error> {
+        let Some(link) = &self.link else { unreachable!("an attempt follows a connection") };
+        let start = Instant::now();
+        let outcome = self.send(link, start).await;
+        self.client.note(self.method, number, start, link, outcome.as_ref().err());
+        outcome
+    }
+
+    async fn send<A>(&self, link: &Link, start: Instant) -> Result<A, Error>
+    where
+        A: Message + Default + 'static,
+    {
+        let (metadata, message) = (self.metadata.clone(), self.message.clone());
+        let mut request = Request::from_parts(metadata, Extensions::default(), message);
+        request.set_timeout(self.deadline.saturating_duration_since(start));
+        let call = async {
+            let mut grpc = Grpc::new(link.connection.clone());
+            grpc.ready().await.map_err(not_ready)?;
+            let path = PathAndQuery::from_static(self.method.path);
+            grpc.unary(request, path, Encoded::<A>::default()).await.map(Response::into_inner)
+        };
+        let error = match timeout_at(self.deadline, call).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => Error::from(error),
+            Err(_) => Error::deadline(),
+        };
+        // The connection has the same deadline.
+        let is_late = error.is_lost_on_the_way() && Instant::now() >= self.deadline;
+        Err(if is_late { Error::deadline() } else { error })
+    }
+}
+
+/// The error of a connection that takes no request.
+fn not_ready(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Status {
+    Status::from_error(Box::new(ConnectError(error.into())))
 }
 
 /// A stream of answers.
 #[derive(Debug)]
-pub struct Answers<A>(Streaming<A>);
+pub struct Answers<A> {
+    stream: Streaming<A>,
+    link: Link,
+    client: Client,
+}
 
 impl<A> Answers<A> {
     /// The next answer; none at the end.
     pub async fn message(&mut self) -> Result<Option<A>, Error> {
-        Ok(self.0.message().await?)
+        self.next().await.transpose()
+    }
+
+    /// Leaves the connection, which seems dead.
+    pub(crate) fn leave(&self) {
+        self.client.pool().leave(&self.link);
     }
 }
 
@@ -172,7 +250,11 @@ impl<A> Stream for Answers<A> {
     type Item = Result<A, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_next_unpin(context).map_err(Error::from)
+        let answer = self.stream.poll_next_unpin(context).map_err(Error::from);
+        if let Poll::Ready(Some(Err(error))) = &answer {
+            self.client.pool().note(&self.link, Some(error));
+        }
+        answer
     }
 }
 

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::client::{Builder, Client};
+use crate::builder::Builder;
+use crate::client::Client;
 
 /// A running server. It ends when it is dropped, and when the program of the test ends.
 #[derive(Debug)]
