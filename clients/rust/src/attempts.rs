@@ -70,15 +70,11 @@ impl<'a> Attempts<'a> {
         if !self.method.only_reads {
             self.is_unsettled = is_lost(error) || self.is_unsettled && !settles(error);
         }
-        let is_retryable = is_retryable(error);
-        match is_retryable {
-            true if error.retry_after().is_none() => self.rules.budget.take(),
-            false if !error.reason().is_empty() => self.rules.budget.give(),
-            _ => {}
-        }
         let may_repeat = !self.is_unsettled || self.method.has_request_id;
-        let is_repeated =
-            self.made < self.rules.max && may_repeat && is_retryable && self.rules.budget.allows();
+        let is_repeated = self.made < self.rules.max
+            && may_repeat
+            && is_retryable(error)
+            && self.rules.budget.allows();
         is_repeated.then(|| delay(error, self.made))
     }
 
@@ -227,14 +223,17 @@ mod tests {
         }
         assert_eq!(attempts.after(&unsent(), SECOND / 10), None);
         assert_eq!(attempts.conclude(unsent(), None).kind(), Kind::Unavailable);
+        (0..100).for_each(|_| budget.note(Some(&unsent())));
         assert!(budget.allows());
     }
 
     #[test]
     fn no_call_is_repeated_once_most_have_failed() {
         let budget = Budget::default();
-        let repeated =
-            (0..20).filter(|_| attempts(&CHANGE, 3, &budget).after(&lost(), SECOND).is_some());
+        let repeated = (0..20).filter(|_| {
+            budget.note(Some(&lost()));
+            attempts(&CHANGE, 3, &budget).after(&lost(), SECOND).is_some()
+        });
         assert_eq!(repeated.count(), 4);
     }
 }

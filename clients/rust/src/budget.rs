@@ -3,6 +3,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::attempts::is_retryable;
+use crate::error::Error;
+
 /// Tokens, in tenths.
 const FULL: u32 = 100;
 const FAILURE: u32 = 10;
@@ -20,13 +23,24 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// Counts a failed attempt.
-    pub fn take(&self) {
+    /// Notes the outcome of an attempt. A refusal with a delay counts for nothing, nor does what
+    /// the server did not see.
+    pub fn note(&self, error: Option<&Error>) {
+        match error {
+            None => self.give(),
+            Some(error) if error.is_never_sent() => {}
+            Some(error) if is_retryable(error) && error.retry_after().is_some() => {}
+            Some(error) if is_retryable(error) => self.take(),
+            Some(error) if !error.reason().is_empty() => self.give(),
+            Some(_) => {}
+        }
+    }
+
+    fn take(&self) {
         self.update(|tokens| tokens.saturating_sub(FAILURE));
     }
 
-    /// Counts an answer.
-    pub fn give(&self) {
+    fn give(&self) {
         if self.0.load(Ordering::Relaxed) < FULL {
             self.update(|tokens| (tokens + SUCCESS).min(FULL));
         }

@@ -75,10 +75,7 @@ impl Client {
                 return Err(attempts.conclude(error, request_id));
             }
             let error = match call.attempt(number).await {
-                Ok(answer) => {
-                    self.rules().budget.give();
-                    return Ok(answer);
-                }
+                Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
             let left = deadline.saturating_duration_since(Instant::now());
@@ -162,7 +159,10 @@ impl Client {
         link: &Link,
         error: Option<&Error>,
     ) {
-        self.pool().note(link, error);
+        // A connection that is lost takes one token, however many calls it had.
+        if self.pool().note(link, error) {
+            self.rules().budget.note(error);
+        }
         if let Some(observer) = self.observer() {
             let server = self.pool().name(link);
             observer(&Attempt::new(method, number, start.elapsed(), error, Some(server)));

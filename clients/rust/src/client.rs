@@ -90,7 +90,8 @@ impl Client {
         Self { timeout, ..self.clone() }
     }
 
-    /// A connection, for calls by the caller's own rules. Later ones may be others.
+    /// A connection to the first server, for calls by the caller's own rules. It is made at the
+    /// first call, and again when it is lost.
     pub fn connection(&self) -> Connection {
         self.shared.pool.connection()
     }

@@ -20,6 +20,8 @@ mod connection;
 mod create;
 mod error;
 mod event;
+#[cfg(test)]
+mod fake;
 mod identifier;
 mod many;
 mod observer;

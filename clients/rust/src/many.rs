@@ -171,9 +171,13 @@ impl Resolve<Vec<Identifier>> {
 
 #[cfg(test)]
 mod tests {
+    use tonic::Code;
+
     use super::*;
     use crate::batch::group::MAX_ITEMS;
+    use crate::client::Client;
     use crate::email;
+    use crate::fake::{Answer, Fake, status};
 
     #[test]
     fn batches_are_limited_by_number_and_by_bytes() {
@@ -191,5 +195,59 @@ mod tests {
         let mut waiting: VecDeque<usize> = (0..huge.len()).collect();
         assert_eq!(next_batch(&huge, &mut waiting, MAX_ITEMS), [0]);
         assert_eq!(next_batch(&short, &mut (0..9).collect(), 2), [0, 1]);
+    }
+
+    async fn resolve_all(client: &Client, count: usize) -> Vec<Result<Found, Error>> {
+        client.resolve_many((0..count).map(|n| email(format!("user{n}@example.com")))).await
+    }
+
+    #[tokio::test]
+    async fn a_failed_request_leaves_the_others_alone() {
+        let invalid = status(Code::InvalidArgument, "TENANT_INVALID", Duration::ZERO, "");
+        let server = Fake::start(move |call| match call.number {
+            2 => Answer::Fails(invalid.clone()),
+            _ => Answer::Found,
+        });
+        let outcomes = resolve_all(&server.await.builder().connect_lazy().unwrap(), 2_100).await;
+        let failed = |outcomes: &[Result<Found, Error>]| {
+            outcomes.iter().filter(|outcome| outcome.is_err()).count()
+        };
+        assert_eq!(failed(&outcomes[..1_000]), 0);
+        assert_eq!(failed(&outcomes[1_000..2_000]), 1_000);
+        assert_eq!(failed(&outcomes[2_000..]), 0);
+    }
+
+    #[tokio::test]
+    async fn no_request_follows_an_error_of_all() {
+        let denied = status(Code::PermissionDenied, "ROLE_DENIED", Duration::ZERO, "");
+        let server = Fake::start(move |call| match call.number {
+            1 => Answer::Found,
+            _ => Answer::Fails(denied.clone()),
+        });
+        let server = server.await;
+        let outcomes = resolve_all(&server.builder().connect_lazy().unwrap(), 3_000).await;
+        assert_eq!(server.counts(), [1_000, 1_000]);
+        assert!(outcomes[..1_000].iter().all(Result::is_ok));
+        assert!(outcomes[1_000..].iter().all(Result::is_err));
+    }
+
+    #[tokio::test]
+    async fn what_a_request_refuses_is_asked_again() {
+        let delay = Duration::from_millis(20);
+        let refusal = status(Code::ResourceExhausted, "RATE_LIMITED", delay, "");
+        let refusals = refusal.clone();
+        let server = Fake::start(move |call| match call.number {
+            1 => Answer::RefusesFirst(refusal.clone()),
+            _ => Answer::Found,
+        });
+        let server = server.await;
+        let outcomes = resolve_all(&server.builder().connect_lazy().unwrap(), 10).await;
+        assert!(outcomes.iter().all(Result::is_ok));
+        assert_eq!(server.counts(), [10, 1]);
+
+        let server = Fake::start(move |_| Answer::RefusesFirst(refusals.clone())).await;
+        let outcomes = resolve_all(&server.builder().connect_lazy().unwrap(), 10).await;
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_err()).count(), 1);
+        assert_eq!(server.counts(), [10, 1, 1]);
     }
 }

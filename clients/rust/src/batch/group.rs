@@ -26,6 +26,7 @@ pub const ITEM_BYTES: usize = 8;
 pub type Answer = Result<ResolveIdentityResponse, Error>;
 
 /// The outcome of a shared call for one caller.
+#[expect(clippy::large_enum_variant, reason = "most replies are answers")]
 pub enum Reply {
     Answer(Answer),
     /// The call failed, or refused the item: a call of its own may succeed after a delay.

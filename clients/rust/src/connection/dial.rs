@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -51,7 +51,7 @@ pub struct Dial {
     endpoint: Endpoint,
     headers: Headers,
     /// None for the server's own addresses.
-    opener: Option<Mutex<Opener>>,
+    opener: Option<Arc<Mutex<Opener>>>,
 }
 
 /// An address of a server; none if the caller opens connections.
@@ -59,7 +59,7 @@ pub type Address = Option<SocketAddr>;
 
 impl Dial {
     pub fn new(endpoint: Endpoint, headers: Headers, opener: Option<Opener>) -> Self {
-        Self { endpoint, headers, opener: opener.map(Mutex::new) }
+        Self { endpoint, headers, opener: opener.map(|opener| Arc::new(Mutex::new(opener))) }
     }
 
     /// The addresses that the server has now.
@@ -86,9 +86,15 @@ impl Dial {
         Ok(InterceptedService::new(channel, self.headers.clone()))
     }
 
-    /// A connection that begins with its first call.
+    /// A connection that begins with its first call, and again after it has ended.
     pub fn connect_lazy(&self) -> Connection {
-        InterceptedService::new(self.endpoint.connect_lazy(), self.headers.clone())
+        let channel = match self.opener.clone() {
+            Some(opener) => self.endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
+                open(&opener).map(|stream| stream.map(TokioIo::new))
+            })),
+            None => self.endpoint.connect_lazy(),
+        };
+        InterceptedService::new(channel, self.headers.clone())
     }
 
     /// The text of an address for observers.
@@ -99,11 +105,15 @@ impl Dial {
 
     fn open(&self, address: Address) -> Opening {
         match (address, &self.opener) {
-            (_, Some(opener)) => opener.lock().unwrap_or_else(PoisonError::into_inner)(),
+            (_, Some(opener)) => open(opener),
             (Some(address), None) => reach(address, self.endpoint.get_tcp_nodelay()).boxed(),
             (None, None) => async { Err(io::ErrorKind::AddrNotAvailable.into()) }.boxed(),
         }
     }
+}
+
+fn open(opener: &Mutex<Opener>) -> Opening {
+    opener.lock().unwrap_or_else(PoisonError::into_inner)()
 }
 
 async fn reach(address: SocketAddr, nodelay: bool) -> io::Result<Box<dyn Bytes>> {

@@ -5,7 +5,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -24,6 +24,8 @@ pub struct Pool {
     shared: Arc<Shared>,
     /// Whether calls wait for a server that cannot be reached.
     wait_for_ready: bool,
+    /// For calls by the caller's own rules.
+    own: OnceLock<Connection>,
 }
 
 struct Shared {
@@ -87,7 +89,8 @@ impl Pool {
             cause: Arc::new(io::Error::from(io::ErrorKind::NotConnected)),
         };
         let (state, changed) = (Mutex::new(state), Notify::new());
-        Self { shared: Arc::new(Shared { dials, backoff, state, changed }), wait_for_ready }
+        let shared = Arc::new(Shared { dials, backoff, state, changed });
+        Self { shared, wait_for_ready, own: OnceLock::new() }
     }
 
     /// The connection of the next call, once there is one; that of another address than `former`,
@@ -117,19 +120,23 @@ impl Pool {
         }
     }
 
-    /// A connection for calls by the caller's own rules.
+    /// A connection to the first server for calls by the caller's own rules.
     pub fn connection(&self) -> Connection {
-        let link = self.shared.state().next(None);
-        link.map_or_else(|| self.shared.dials[0].connect_lazy(), |link| link.connection)
+        self.own.get_or_init(|| self.shared.dials[0].connect_lazy()).clone()
     }
 
-    /// Notes the outcome of an attempt. A lost connection is left, and so is a silent one.
-    pub fn note(&self, link: &Link, error: Option<&Error>) {
+    /// Notes the outcome of an attempt. A lost connection is left, and so is a silent one. Returns
+    /// whether the outcome is more than that of other attempts on a connection that was left.
+    pub fn note(&self, link: &Link, error: Option<&Error>) -> bool {
+        let is_lost = error.is_some_and(Error::is_of_connection);
         let mut state = self.shared.state();
-        let Some(open) = state.open.iter_mut().find(|open| open.link.id == link.id) else { return };
+        let Some(open) = state.open.iter_mut().find(|open| open.link.id == link.id) else {
+            return !is_lost;
+        };
+        let is_late = |error: &Error| error.kind() == Kind::DeadlineExceeded;
         match error {
-            Some(error) if error.is_of_connection() => state.leave(link),
-            Some(error) if error.kind() == Kind::DeadlineExceeded && error.reason().is_empty() => {
+            Some(_) if is_lost => state.leave(link),
+            Some(error) if error.reason().is_empty() && is_late(error) => {
                 open.unanswered += u32::from(open.has_answered);
                 if open.unanswered >= SILENT_DEADLINES {
                     state.leave(link);
@@ -138,6 +145,7 @@ impl Pool {
             Some(error) if error.reason().is_empty() => {}
             _ => (open.has_answered, open.unanswered) = (true, 0),
         }
+        true
     }
 
     /// Leaves a connection that seems dead.
@@ -160,24 +168,30 @@ impl Shared {
     /// after a failure.
     fn connect_due(self: &Arc<Self>, at_once: bool) {
         let now = Instant::now();
-        let mut state = self.state();
-        for (server, progress) in state.servers.iter_mut().enumerate() {
+        let begin = |progress: &mut Progress| {
             let is_due = progress.due.is_some_and(|due| at_once || due <= now);
-            if is_due && !progress.is_connecting {
-                progress.is_connecting = true;
-                let connecting =
-                    Connecting { shared: Arc::clone(self), server, addresses: Vec::new() };
-                tokio::spawn(connecting.run());
-            }
+            let begins = is_due && !progress.is_connecting;
+            progress.is_connecting |= begins;
+            begins
+        };
+        let servers: Vec<usize> = {
+            let mut state = self.state();
+            let all = state.servers.iter_mut().enumerate();
+            all.filter_map(|(server, progress)| begin(progress).then_some(server)).collect()
+        };
+        // Not under the lock: a runtime that ends drops the task at once.
+        for server in servers {
+            let connecting = Connecting { shared: Arc::clone(self), server, addresses: Vec::new() };
+            tokio::spawn(connecting.run());
         }
     }
 }
 
 impl State {
-    /// The connection whose turn it is.
+    /// The connection whose turn it is. After a failed attempt, another takes no turn.
     fn next(&mut self, former: Option<&Link>) -> Option<Link> {
         let start = self.turn % self.open.len().max(1);
-        self.turn = start + 1;
+        self.turn = start + usize::from(former.is_none());
         let (before, after) = self.open.split_at(start);
         let mut links = after.iter().chain(before).map(|open| &open.link);
         let is_other = |link: &&Link| former.is_none_or(|former| !link.has_address_of(former));
@@ -270,3 +284,6 @@ impl Drop for Connecting {
         self.shared.changed.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests;
