@@ -23,8 +23,8 @@ const SERVICES: [&str; 4] = [
 const EVENT: &str = ".polynym.v1.Event";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=../../proto");
-    let files = protox::compile(SERVICES, ["../../proto"])?;
+    println!("cargo:rerun-if-changed=proto");
+    let files = protox::compile(SERVICES, ["proto"])?;
     let messages = files.file.iter().flat_map(|file| {
         let named = |message: &DescriptorProto| {
             (format!(".{}.{}", file.package(), message.name()), message.field.clone())
