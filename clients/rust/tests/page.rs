@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic fails the test")]
 
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use polynym_client::testing::Server;
 use polynym_client::{Kind, handle};
@@ -16,12 +19,52 @@ fn the_lines_of_the_page_run() {
     assert!(PAGE.contains(lines), "README.md has other lines than examples/ten_lines.rs");
 
     let server = Server::start_program(client_testbed::program().unwrap()).unwrap();
-    let own = std::env::current_exe().unwrap();
-    let example = own.ancestors().nth(2).unwrap().join("examples/ten_lines");
-    let mut command = Command::new(example);
+    let mut command = Command::new(example("ten_lines"));
     let output = command.env("POLYNYM_SERVER", server.address()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(String::from_utf8(output.stdout).unwrap().trim().len(), 36);
+}
+
+fn example(name: &str) -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    own.ancestors().nth(2).unwrap().join("examples").join(name)
+}
+
+/// A program that ends with its test.
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.0.kill().and_then(|()| self.0.wait()).unwrap();
+    }
+}
+
+#[test]
+fn the_web_service_signs_up_and_looks_up() {
+    let server = Server::start_program(client_testbed::program().unwrap()).unwrap();
+    let mut command = Command::new(example("web"));
+    command.env("POLYNYM_SERVER", server.address()).stdout(Stdio::piped());
+    let mut web = Program(command.spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(web.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let call = |line_of_request: &str| {
+        let mut stream = TcpStream::connect(line.trim().trim_start_matches("http://")).unwrap();
+        write!(stream, "{line_of_request} HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, answer) = answer.split_once(' ').unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[..3].to_owned(), body.to_owned())
+    };
+    let status = |line_of_request: &str| call(line_of_request).0;
+
+    assert_eq!(status("GET /users/joe@example.com"), "404");
+    assert_eq!(status("POST /sign-up?email=Joe@Example.com&name=Joe"), "201");
+    assert_eq!(status("POST /sign-up?email=joe@example.com&name=Joe"), "200");
+    assert_eq!(status("POST /sign-up?email=joe&name=Joe"), "400");
+    let (status, body) = call("GET /users/joe@example.com");
+    assert_eq!(status, "200");
+    assert!(body.contains(r#""name":"Joe""#), "{body}");
 }
 
 #[tokio::test]
