@@ -53,8 +53,8 @@ fn failure(error: Error) -> (StatusCode, String) {
         Kind::NotFound => StatusCode::NOT_FOUND,
         Kind::AlreadyExists | Kind::FailedPrecondition => StatusCode::CONFLICT,
         Kind::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
-        Kind::Internal | Kind::DataLoss => StatusCode::INTERNAL_SERVER_ERROR,
-        _ => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Unavailable | Kind::OutcomeUnknown => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, error.to_string())
 }

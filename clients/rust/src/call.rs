@@ -165,7 +165,7 @@ impl Client {
         }
         if let Some(observer) = self.observer() {
             let server = self.pool().name(link);
-            observer(&Attempt::new(method, number, start.elapsed(), error, Some(server)));
+            observer(&Attempt::new(method, number, start.elapsed(), error, server));
         }
     }
 }

@@ -24,8 +24,8 @@ pub struct Attempt {
     pub code: Code,
     /// The reason, such as `IDENTITY_TAKEN`; empty if it succeeded, or the server did not answer.
     pub reason: String,
-    /// The address of the server; none if none was reached.
-    pub server: Option<String>,
+    /// The address of the server.
+    pub server: String,
 }
 
 /// The function that is called after each attempt.
@@ -37,7 +37,7 @@ impl Attempt {
         number: u32,
         duration: Duration,
         error: Option<&Error>,
-        server: Option<String>,
+        server: String,
     ) -> Self {
         let (service, name) = method.names();
         let reason = error.map(Error::reason).unwrap_or_default().to_owned();

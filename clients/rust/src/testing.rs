@@ -49,7 +49,7 @@ impl Server {
         self.addresses["http"].as_str().unwrap_or_default()
     }
 
-    /// A client of it. It must be created within a runtime of tokio.
+    /// A client of it.
     pub fn client(&self) -> Client {
         let client = Builder::new(format!("http://{}", self.address())).connect_lazy();
         client.unwrap_or_else(|error| unreachable!("an address without settings: {error}"))

@@ -7,7 +7,9 @@ use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
+use futures_util::TryStreamExt;
 use polynym_client::testing::Server;
+use polynym_client::v1::{ListTenantsRequest, SearchUsersRequest, User};
 use polynym_client::{Kind, handle};
 
 const PAGE: &str = include_str!("../README.md");
@@ -65,6 +67,23 @@ fn the_web_service_signs_up_and_looks_up() {
     let (status, body) = call("GET /users/joe@example.com");
     assert_eq!(status, "200");
     assert!(body.contains(r#""name":"Joe""#), "{body}");
+}
+
+#[tokio::test]
+async fn lists_have_all_items_of_their_pages() {
+    let server = Server::start_program(client_testbed::program().unwrap()).unwrap();
+    let client = server.client();
+    for name in ["joe", "ann", "eve"] {
+        client.get_or_create(handle(name), User::default()).await.unwrap();
+    }
+    let request = SearchUsersRequest { page_size: 1, ..Default::default() };
+    let users: Vec<_> = client.directory().search_users_all(request).try_collect().await.unwrap();
+    assert_eq!(users.len(), 3);
+    let request = ListTenantsRequest { page_size: 1, ..Default::default() };
+    let tenants: Vec<_> = client.admin().list_tenants_all(request).try_collect().await.unwrap();
+    assert_eq!(tenants.len(), 1);
+    let names = client.admin().list_attribute_names_all(Default::default());
+    assert_eq!(names.try_collect::<Vec<String>>().await.unwrap(), [""; 0]);
 }
 
 #[tokio::test]
