@@ -115,7 +115,7 @@ impl Services {
         &self,
         request: impl {request},
     ) -> Result<{answer}, crate::Error> {{
-        const METHOD: crate::call::Method = crate::call::Method {{
+        const METHOD: crate::method::Method = crate::method::Method {{
             path: {path:?},
             only_reads: {only_reads},
             has_request_id: {},
@@ -160,7 +160,7 @@ impl Services {
     }
 
     fn write_request(&self, method: &Method, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "impl crate::call::ApiRequest for {} {{", method.input_type)?;
+        writeln!(out, "impl crate::method::ApiRequest for {} {{", method.input_type)?;
         for field in ["tenant", "request_id"] {
             if self.has(method, field) {
                 writeln!(out, "    fn {field}(&mut self) -> Option<&mut String> {{")?;

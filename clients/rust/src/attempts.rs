@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use tonic::Code;
 
-use crate::backoff::Backoff;
-use crate::budget::Budget;
-use crate::call::Method;
-use crate::error::{Error, Kind};
+use crate::error::Error;
+use crate::method::Method;
 use crate::reasons::{ANSWERS_UNREAD, OUTCOME_UNKNOWN};
+
+pub mod backoff;
+pub mod budget;
+
+use backoff::Backoff;
+use budget::Budget;
 
 /// The maximum delay before the second attempt. It doubles before each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
@@ -73,7 +77,7 @@ impl<'a> Attempts<'a> {
         let may_repeat = !self.is_unsettled || self.method.has_request_id;
         let is_repeated = self.made < self.rules.max
             && may_repeat
-            && is_retryable(error)
+            && error.is_retryable()
             && self.rules.budget.allows();
         is_repeated.then(|| delay(error, self.made))
     }
@@ -82,16 +86,6 @@ impl<'a> Attempts<'a> {
     pub fn conclude(&self, error: Error, request_id: Option<String>) -> Error {
         let error = error.of_request(request_id);
         if self.is_unsettled { error.outcome_unknown() } else { error }
-    }
-}
-
-/// Whether another attempt may succeed.
-pub fn is_retryable(error: &Error) -> bool {
-    match error.kind() {
-        Kind::Unavailable => true,
-        Kind::ResourceExhausted => error.retry_after().is_some(),
-        Kind::Unknown => error.reason() == OUTCOME_UNKNOWN,
-        _ => false,
     }
 }
 
@@ -128,6 +122,7 @@ mod tests {
     use tonic_types::{ErrorDetails, StatusExt};
 
     use super::*;
+    use crate::error::Kind;
 
     const CHANGE: Method = Method { path: "/change", only_reads: false, has_request_id: true };
     const SECOND: Duration = Duration::from_secs(1);

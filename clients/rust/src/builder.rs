@@ -13,10 +13,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tonic::metadata::{Ascii, MetadataKey, MetadataMap, MetadataValue};
 use tonic::transport::Endpoint;
 
-use crate::backoff::Backoff;
+use crate::attempts::backoff::Backoff;
+use crate::attempts::budget::Budget;
 use crate::batch::Batches;
 use crate::batch::group::MAX_ITEMS;
-use crate::budget::Budget;
 use crate::client::{Client, Shared};
 use crate::connection::address::{is_loopback, server_urls};
 use crate::connection::dial::{Bytes, Dial, Opener, TlsFiles, endpoint};
@@ -28,6 +28,20 @@ use crate::observer::{Attempt, Observer};
 const DEFAULT_SERVER: &str = "http://127.0.0.1:7171";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(2);
 const DEFAULT_ATTEMPTS: u32 = 3;
+
+impl Client {
+    /// Connects to a server such as `https://users.example.com:7171`, or to several with commas
+    /// between them, with the token and the authorities that `POLYNYM_TOKEN_FILE` and `POLYNYM_CA`
+    /// name, if any. Fails if no server can be reached.
+    pub async fn connect(server: &str) -> Result<Self, ConnectError> {
+        Self::builder().server(server).connect().await
+    }
+
+    /// Settings from the environment: `POLYNYM_SERVER`, `POLYNYM_TOKEN_FILE` and `POLYNYM_CA`.
+    pub fn builder() -> Builder {
+        Builder::from_environment()
+    }
+}
 
 /// The settings of a client.
 #[derive(Clone)]
@@ -72,7 +86,7 @@ impl Builder {
     }
 
     /// Settings of the environment.
-    pub(crate) fn from_environment() -> Self {
+    fn from_environment() -> Self {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let server = text("POLYNYM_SERVER").unwrap_or_else(|| DEFAULT_SERVER.to_owned());
         let files = TlsFiles { ca: text("POLYNYM_CA").map(PathBuf::from), identity: None };

@@ -8,12 +8,11 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::attempts::Rules;
-use crate::backoff::Backoff;
+use crate::attempts::backoff::Backoff;
+use crate::attempts::budget::Budget;
 use crate::batch::Batches;
-use crate::budget::Budget;
-use crate::builder::Builder;
+use crate::connection::Connection;
 use crate::connection::pool::Pool;
-use crate::connection::{ConnectError, Connection};
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::reasons;
@@ -46,18 +45,6 @@ pub(crate) struct Shared {
 }
 
 impl Client {
-    /// Connects to a server such as `https://users.example.com:7171`, or to several with commas
-    /// between them, with the token and the authorities that `POLYNYM_TOKEN_FILE` and `POLYNYM_CA`
-    /// name, if any. Fails if no server can be reached.
-    pub async fn connect(server: &str) -> Result<Self, ConnectError> {
-        Self::builder().server(server).connect().await
-    }
-
-    /// Settings from the environment: `POLYNYM_SERVER`, `POLYNYM_TOKEN_FILE` and `POLYNYM_CA`.
-    pub fn builder() -> Builder {
-        Builder::from_environment()
-    }
-
     /// The look-ups of users.
     pub fn directory(&self) -> Directory {
         Directory(self.clone())

@@ -10,6 +10,8 @@ use prost::Message;
 use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
+use crate::reasons::OUTCOME_UNKNOWN;
+
 mod cause;
 mod kind;
 
@@ -103,6 +105,16 @@ impl Error {
     /// Whether the connection of the call is of no more use.
     pub(crate) fn is_of_connection(&self) -> bool {
         self.0.loss.is_some_and(Loss::is_of_connection)
+    }
+
+    /// Whether another attempt may succeed.
+    pub(crate) fn is_retryable(&self) -> bool {
+        match self.kind() {
+            Kind::Unavailable => true,
+            Kind::ResourceExhausted => self.retry_after().is_some(),
+            Kind::Unknown => self.reason() == OUTCOME_UNKNOWN,
+            _ => false,
+        }
     }
 
     /// The error of a call without a connection.

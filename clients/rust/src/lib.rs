@@ -10,9 +10,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
-mod backoff;
 mod batch;
-mod budget;
 mod builder;
 mod call;
 mod client;
@@ -23,7 +21,7 @@ mod event;
 #[cfg(test)]
 mod fake;
 mod identifier;
-mod many;
+mod method;
 mod observer;
 mod pages;
 pub mod purpose;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tonic::Code;
 
-use crate::call::Method;
 use crate::error::Error;
+use crate::method::Method;
 
 /// An attempt that has ended.
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::Connection;
 use super::dial::{Address, Dial};
-use crate::backoff::Backoff;
+use crate::attempts::backoff::Backoff;
 use crate::error::{Error, Kind};
 
 /// How many attempts in a row reach their deadlines without an answer on a dead connection.

@@ -3,7 +3,6 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::attempts::is_retryable;
 use crate::error::Error;
 
 /// Tokens, in tenths.
@@ -29,8 +28,8 @@ impl Budget {
         match error {
             None => self.give(),
             Some(error) if error.is_never_sent() => {}
-            Some(error) if is_retryable(error) && error.retry_after().is_some() => {}
-            Some(error) if is_retryable(error) => self.take(),
+            Some(error) if error.is_retryable() && error.retry_after().is_some() => {}
+            Some(error) if error.is_retryable() => self.take(),
             Some(error) if !error.reason().is_empty() => self.give(),
             Some(_) => {}
         }

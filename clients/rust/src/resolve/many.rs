@@ -7,11 +7,12 @@ use std::time::Duration;
 use prost::Message;
 use tokio::time::sleep;
 
-use crate::attempts::{delay, is_retryable};
-use crate::batch::group::{ITEM_BYTES, MAX_BYTES, found};
+use super::Resolve;
+use super::shared::found;
+use crate::attempts::delay;
+use crate::batch::group::{ITEM_BYTES, MAX_BYTES};
 use crate::error::{Error, Kind};
 use crate::reasons::{ANSWER_TOO_LARGE, USER_TOO_LARGE};
-use crate::resolve::Resolve;
 use crate::v1::batch_resolve_identities_response::Found;
 use crate::v1::{BatchResolveIdentitiesRequest, Identifier, ResolveIdentityRequest};
 
@@ -64,7 +65,7 @@ impl Many {
             } else if has_reason(&answer, ANSWER_TOO_LARGE) || has_reason(&answer, USER_TOO_LARGE) {
                 self.outcomes[n] = Some(self.look_up.call_single(n).await);
             } else {
-                if answer.as_ref().is_err_and(is_retryable) {
+                if answer.as_ref().is_err_and(Error::is_retryable) {
                     self.refused.push(n);
                 }
                 self.outcomes[n] = Some(answer);
@@ -94,7 +95,7 @@ impl Many {
         }
     }
 
-    /// Has those that were refused wait again, and returns the delay before; none if there are none.
+    /// Has those that were refused wait again, and returns the delay before.
     fn take_refused(&mut self, made: u32) -> Option<Duration> {
         let refused = std::mem::take(&mut self.refused);
         if !self.look_up.client.rules().budget.allows() {

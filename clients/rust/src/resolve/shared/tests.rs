@@ -1,13 +1,16 @@
 //! The rules for shared calls.
 
+use std::collections::HashMap;
+
 use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 use tonic::Code;
 
-use super::group::{MAX_BYTES, MAX_ITEMS};
 use super::*;
-use crate::fake::{Answer, Fake, status};
+use crate::batch::Queue;
+use crate::batch::group::{MAX_BYTES, MAX_ITEMS};
+use crate::fake::{Answer as Fakes, Fake, status};
 use crate::{Builder, email, handle};
 
 #[test]
@@ -68,9 +71,9 @@ async fn look_up_until(client: &Client, is_reached: impl Fn(&HashMap<Key, Queue>
 }
 
 async fn reached(client: &Client, is_reached: impl Fn(&HashMap<Key, Queue>) -> bool) {
-    let queues = &client.batches().unwrap().queues;
+    let batches = client.batches().unwrap();
     let wait = async {
-        while !is_reached(&lock(queues)) {
+        while !is_reached(&batches.lock()) {
             sleep(Duration::from_millis(1)).await;
         }
     };
@@ -92,11 +95,11 @@ async fn look_ups_do_not_wait_for_a_stalled_call() {
     reached(&client, HashMap::is_empty).await;
 }
 
-fn found(answers: &[group::Answer]) -> usize {
+fn found(answers: &[Answer]) -> usize {
     answers.iter().flatten().count()
 }
 
-async fn look_up(client: &Client, count: usize) -> Vec<group::Answer> {
+async fn look_up(client: &Client, count: usize) -> Vec<Answer> {
     let call = async |n: usize| client.resolve(handle(format!("user{n}"))).await;
     join_all((0..count).map(call)).await
 }
@@ -105,8 +108,8 @@ async fn look_up(client: &Client, count: usize) -> Vec<group::Answer> {
 async fn the_look_ups_of_a_failed_call_go_alone() {
     let unavailable = status(Code::Unavailable, "STORE_UNAVAILABLE", Duration::ZERO, "");
     let fake = Fake::start(move |call| match call.is_batch {
-        true => Answer::Fails(unavailable.clone()),
-        false => Answer::Found,
+        true => Fakes::Fails(unavailable.clone()),
+        false => Fakes::Found,
     });
     let fake = fake.await;
     let client = fake.builder().connect_lazy().unwrap();
@@ -120,8 +123,8 @@ async fn the_look_ups_of_a_failed_call_go_alone() {
 async fn a_client_without_retries_sends_nothing_again() {
     let unavailable = status(Code::Unavailable, "STORE_UNAVAILABLE", Duration::ZERO, "");
     let fake = Fake::start(move |call| match call.is_batch {
-        true => Answer::Fails(unavailable.clone()),
-        false => Answer::Found,
+        true => Fakes::Fails(unavailable.clone()),
+        false => Fakes::Found,
     });
     let fake = fake.await;
     let client = fake.builder().attempts(1).connect_lazy().unwrap();
@@ -134,8 +137,8 @@ async fn a_refused_item_goes_alone_after_its_delay() {
     let delay = Duration::from_millis(20);
     let refusal = status(Code::ResourceExhausted, "RATE_LIMITED", delay, "");
     let fake = Fake::start(move |call| match call.is_batch {
-        true => Answer::RefusesFirst(refusal.clone()),
-        false => Answer::Found,
+        true => Fakes::RefusesFirst(refusal.clone()),
+        false => Fakes::Found,
     });
     let fake = fake.await;
     let client = fake.builder().connect_lazy().unwrap();
@@ -146,8 +149,8 @@ async fn a_refused_item_goes_alone_after_its_delay() {
 #[tokio::test]
 async fn look_ups_leave_a_silent_call_at_half_of_their_time() {
     let fake = Fake::start(|call| match call.is_batch {
-        true => Answer::Never,
-        false => Answer::Found,
+        true => Fakes::Never,
+        false => Fakes::Found,
     });
     let fake = fake.await;
     let client = fake.builder().timeout(Duration::from_secs(4)).connect_lazy().unwrap();
@@ -159,9 +162,9 @@ async fn look_ups_leave_a_silent_call_at_half_of_their_time() {
 async fn the_limit_of_the_server_is_learned_once() {
     let fake = Fake::start(|call| match call.count > 10 {
         true => {
-            Answer::Fails(status(Code::InvalidArgument, "BATCH_TOO_LARGE", Duration::ZERO, "10"))
+            Fakes::Fails(status(Code::InvalidArgument, "BATCH_TOO_LARGE", Duration::ZERO, "10"))
         }
-        false => Answer::Found,
+        false => Fakes::Found,
     });
     let fake = fake.await;
     let client = fake.builder().attempts(1).connect_lazy().unwrap();
@@ -179,8 +182,8 @@ async fn the_limit_of_the_server_is_learned_once() {
 fn a_runtime_that_ends_leaves_no_look_up_behind() {
     let lasting = tokio::runtime::Runtime::new().unwrap();
     let fake = lasting.block_on(Fake::start(|call| match call.number {
-        1 => Answer::Never,
-        _ => Answer::Found,
+        1 => Fakes::Never,
+        _ => Fakes::Found,
     }));
     let client = fake.builder().connect_lazy().unwrap();
 
