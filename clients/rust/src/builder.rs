@@ -265,16 +265,16 @@ impl Builder {
         url: Uri,
         headers: &Headers,
         opener: Option<Opener>,
-    ) -> Result<Dial, ConnectError> {
+    ) -> Result<Arc<Dial>, ConnectError> {
         let endpoint = endpoint(url, &self.files)?;
         let endpoint = match &self.endpoint {
             Some(change) => change(endpoint),
             None => endpoint,
         };
-        Ok(Dial::new(endpoint, headers.clone(), opener))
+        Ok(Arc::new(Dial::new(endpoint, headers.clone(), opener)))
     }
 
-    fn client(self, dials: Vec<Dial>) -> Client {
+    fn client(self, dials: Vec<Arc<Dial>>) -> Client {
         let shared = Shared {
             pool: Pool::new(dials, self.backoff, self.wait_for_ready),
             attempts: self.attempts,

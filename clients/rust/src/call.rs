@@ -38,23 +38,26 @@ impl Client {
         let request_id = self.complete(&mut message);
         let deadline = self.deadline(timeout(&metadata));
         let message = Bytes::from(message.encode_to_vec());
-        let mut call = Call { client: self, method, metadata, message, deadline, link: None };
+        let call = Call { client: self, method, metadata, message, deadline };
         let mut attempts = Attempts::new(method, self.rules(), self.attempts_made());
-        for number in 1.. {
-            if let Err(error) = call.connect().await {
-                return Err(attempts.conclude(error, request_id));
-            }
-            let error = match call.attempt(number).await {
+        let (mut number, mut link) = (0, None);
+        loop {
+            number += 1;
+            // After a failure, one to another server if there is one.
+            let next = match self.pool().link(link.as_ref(), deadline).await {
+                Ok(next) => next,
+                Err(error) => return Err(attempts.conclude(error, request_id)),
+            };
+            let error = match call.attempt(&next, number).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            match attempts.after(&error, left) {
+            match attempts.after(&error, call.left()) {
                 Some(delay) => sleep(delay).await,
                 None => return Err(attempts.conclude(error, request_id)),
             }
+            link = Some(next);
         }
-        unreachable!("a call has not so many attempts")
     }
 
     /// Sets the tenant and the request id, and returns the latter.
@@ -69,23 +72,37 @@ impl Client {
         Some(request_id.clone())
     }
 
-    /// Begins a stream of answers. It has the deadline of the request, if any, and no retries.
+    /// Begins a stream of answers. It has the deadline of the request, if any, and is sent again
+    /// only while no server has seen it.
     pub(crate) async fn stream<Q, A>(
         &self,
         method: &Method,
-        mut request: Request<Q>,
+        request: Request<Q>,
     ) -> Result<Answers<A>, Error>
     where
         Q: ApiRequest,
         A: Message + Default + 'static,
     {
-        self.complete(request.get_mut());
-        self.begin(method, async |mut grpc: Grpc<Connection>| {
-            let (path, codec) = (PathAndQuery::from_static(method.path), ProstCodec::default());
-            grpc.ready().await.map_err(not_ready)?;
-            grpc.server_streaming(request, path, codec).await
-        })
-        .await
+        let (metadata, _, mut message) = request.into_parts();
+        self.complete(&mut message);
+        let message = Bytes::from(message.encode_to_vec());
+        let deadline = self.deadline(None);
+        let call = Call { client: self, method, metadata, message, deadline };
+        let mut attempts = Attempts::new(method, self.rules(), 0);
+        loop {
+            let begun = self.begin(method, deadline, async |mut grpc: Grpc<Connection>| {
+                let path = PathAndQuery::from_static(method.path);
+                grpc.server_streaming(call.request(), path, Encoded::<A>::default()).await
+            });
+            let error = match begun.await {
+                Err(error) if error.is_never_sent() => error,
+                outcome => return outcome,
+            };
+            match attempts.after(&error, call.left()) {
+                Some(delay) => sleep(delay).await,
+                None => return Err(error),
+            }
+        }
     }
 
     /// Begins an exchange of messages. They are sent as they are.
@@ -99,23 +116,28 @@ impl Client {
         S: Stream<Item = Q> + Send + 'static,
         A: Message + Default + 'static,
     {
-        self.begin(method, async |mut grpc: Grpc<Connection>| {
-            let (path, codec) = (PathAndQuery::from_static(method.path), ProstCodec::default());
-            grpc.ready().await.map_err(not_ready)?;
-            grpc.streaming(request, path, codec).await
+        self.begin(method, self.deadline(None), async |mut grpc: Grpc<Connection>| {
+            let path = PathAndQuery::from_static(method.path);
+            grpc.streaming(request, path, ProstCodec::default()).await
         })
         .await
     }
 
-    /// Begins a stream on a connection, for which it waits as long as a call.
+    /// Begins a stream on a connection, for which it waits until the limit.
     async fn begin<A>(
         &self,
         method: &Method,
+        limit: Instant,
         begin: impl AsyncFnOnce(Grpc<Connection>) -> Result<Response<Streaming<A>>, Status>,
     ) -> Result<Answers<A>, Error> {
-        let link = self.pool().link(None, self.deadline(None)).await?;
+        let link = self.pool().link(None, limit).await?;
         let start = Instant::now();
-        let outcome = begin(Grpc::new(link.connection.clone())).await.map_err(Error::from);
+        let mut grpc = Grpc::new(link.connection.clone());
+        let outcome = match grpc.ready().await {
+            Ok(()) => begin(grpc).await,
+            Err(error) => Err(not_ready(error)),
+        };
+        let outcome = outcome.map_err(Error::from);
         self.note(method, 1, start, &link, outcome.as_ref().err());
         Ok(Answers { stream: outcome?.into_inner(), link, client: self.clone() })
     }
@@ -147,33 +169,31 @@ struct Call<'a> {
     metadata: MetadataMap,
     message: Bytes,
     deadline: Instant,
-    /// The connection of the last attempt.
-    link: Option<Link>,
 }
 
 impl Call<'_> {
-    /// Takes a connection, after a failure one to another server if there is one.
-    async fn connect(&mut self) -> Result<(), Error> {
-        let former = self.link.take();
-        self.link = Some(self.client.pool().link(former.as_ref(), self.deadline).await?);
-        Ok(())
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
     }
 
-    async fn attempt<A: Message + Default + 'static>(&self, number: u32) -> Result<A, Error> {
-        let Some(link) = &self.link else { unreachable!("an attempt follows a connection") };
+    fn request(&self) -> Request<Bytes> {
+        let (metadata, message) = (self.metadata.clone(), self.message.clone());
+        Request::from_parts(metadata, Extensions::default(), message)
+    }
+
+    async fn attempt<A>(&self, link: &Link, number: u32) -> Result<A, Error>
+    where
+        A: Message + Default + 'static,
+    {
         let start = Instant::now();
-        let outcome = self.send(link, start).await;
+        let outcome = self.send(link).await;
         self.client.note(self.method, number, start, link, outcome.as_ref().err());
         outcome
     }
 
-    async fn send<A>(&self, link: &Link, start: Instant) -> Result<A, Error>
-    where
-        A: Message + Default + 'static,
-    {
-        let (metadata, message) = (self.metadata.clone(), self.message.clone());
-        let mut request = Request::from_parts(metadata, Extensions::default(), message);
-        request.set_timeout(self.deadline.saturating_duration_since(start));
+    async fn send<A: Message + Default + 'static>(&self, link: &Link) -> Result<A, Error> {
+        let mut request = self.request();
+        request.set_timeout(self.left());
         let call = async {
             let mut grpc = Grpc::new(link.connection.clone());
             grpc.ready().await.map_err(not_ready)?;

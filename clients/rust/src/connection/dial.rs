@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryFutureExt};
 use http::Uri;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{self, Certificate, ClientTlsConfig, Endpoint, Identity};
-use tower::service_fn;
+use tower::{Service, service_fn};
 
 use super::address::{host, port};
 use super::{ConnectError, Connection, Headers};
@@ -51,7 +51,7 @@ pub struct Dial {
     endpoint: Endpoint,
     headers: Headers,
     /// None for the server's own addresses.
-    opener: Option<Arc<Mutex<Opener>>>,
+    opener: Option<Mutex<Opener>>,
 }
 
 /// An address of a server; none if the caller opens connections.
@@ -59,7 +59,7 @@ pub type Address = Option<SocketAddr>;
 
 impl Dial {
     pub fn new(endpoint: Endpoint, headers: Headers, opener: Option<Opener>) -> Self {
-        Self { endpoint, headers, opener: opener.map(|opener| Arc::new(Mutex::new(opener))) }
+        Self { endpoint, headers, opener: opener.map(Mutex::new) }
     }
 
     /// The addresses that the server has now.
@@ -75,26 +75,32 @@ impl Dial {
         Ok(addresses)
     }
 
-    /// Connects to an address. The connection is never made again once it has ended.
-    pub async fn connect(&self, address: Address) -> Result<Connection, transport::Error> {
-        let mut opening = Some(self.open(address));
-        let connector = service_fn(move |_: Uri| {
-            let ended = || async { Err(io::ErrorKind::NotConnected.into()) }.boxed();
-            opening.take().unwrap_or_else(ended).map(|stream| stream.map(TokioIo::new))
-        });
-        let channel = self.endpoint.connect_with_connector(connector).await?;
+    /// Connects to an address, and again by the next call after the connection has ended.
+    pub async fn connect(
+        self: &Arc<Self>,
+        address: Address,
+    ) -> Result<Connection, transport::Error> {
+        let channel = self.endpoint.connect_with_connector(self.connector(address)).await?;
         Ok(InterceptedService::new(channel, self.headers.clone()))
     }
 
-    /// A connection that begins with its first call, and again after it has ended.
-    pub fn connect_lazy(&self) -> Connection {
-        let channel = match self.opener.clone() {
-            Some(opener) => self.endpoint.connect_with_connector_lazy(service_fn(move |_: Uri| {
-                open(&opener).map(|stream| stream.map(TokioIo::new))
-            })),
+    /// A connection that begins with its first call.
+    pub fn connect_lazy(self: &Arc<Self>) -> Connection {
+        let channel = match &self.opener {
+            Some(_) => self.endpoint.connect_with_connector_lazy(self.connector(None)),
             None => self.endpoint.connect_lazy(),
         };
         InterceptedService::new(channel, self.headers.clone())
+    }
+
+    fn connector(
+        self: &Arc<Self>,
+        address: Address,
+    ) -> impl Service<Uri, Response = TokioIo<Box<dyn Bytes>>, Error = io::Error, Future: Send>
+    + Send
+    + use<> {
+        let dial = Arc::clone(self);
+        service_fn(move |_: Uri| dial.open(address).map_ok(TokioIo::new))
     }
 
     /// The text of an address for observers.
@@ -105,15 +111,11 @@ impl Dial {
 
     fn open(&self, address: Address) -> Opening {
         match (address, &self.opener) {
-            (_, Some(opener)) => open(opener),
+            (_, Some(opener)) => opener.lock().unwrap_or_else(PoisonError::into_inner)(),
             (Some(address), None) => reach(address, self.endpoint.get_tcp_nodelay()).boxed(),
             (None, None) => async { Err(io::ErrorKind::AddrNotAvailable.into()) }.boxed(),
         }
     }
-}
-
-fn open(opener: &Mutex<Opener>) -> Opening {
-    opener.lock().unwrap_or_else(PoisonError::into_inner)()
 }
 
 async fn reach(address: SocketAddr, nodelay: bool) -> io::Result<Box<dyn Bytes>> {

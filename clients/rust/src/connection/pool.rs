@@ -29,7 +29,7 @@ pub struct Pool {
 }
 
 struct Shared {
-    dials: Vec<Dial>,
+    dials: Vec<Arc<Dial>>,
     backoff: Backoff,
     state: Mutex<State>,
     /// A connection is open, or an attempt to connect has ended.
@@ -79,7 +79,7 @@ struct Open {
 }
 
 impl Pool {
-    pub fn new(dials: Vec<Dial>, backoff: Backoff, wait_for_ready: bool) -> Self {
+    pub fn new(dials: Vec<Arc<Dial>>, backoff: Backoff, wait_for_ready: bool) -> Self {
         let progress = Progress { is_connecting: false, failures: 0, due: Some(Instant::now()) };
         let state = State {
             open: Vec::new(),
