@@ -21,6 +21,9 @@ pub use kind::Kind;
 /// The domain of the server's errors. The transport or a proxy made an error without it.
 const DOMAIN: &str = "polynym";
 
+const DEADLINE_PASSED: &str = "the deadline has passed";
+const ANSWER_REFUSED: &str = "the answer is larger than the client accepts";
+
 /// The error of a call. Its text has no identifier and no token.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
@@ -61,9 +64,11 @@ impl Error {
 
     /// The text of the server; without its answer, that of the client.
     pub fn message(&self) -> &str {
-        match self.0.loss {
-            Some(loss) => loss.text(),
-            None => self.0.status.message(),
+        match (self.0.loss, self.code()) {
+            (Some(loss), _) => loss.text(),
+            (None, Code::DeadlineExceeded) if self.reason().is_empty() => DEADLINE_PASSED,
+            (None, Code::OutOfRange) if self.reason().is_empty() => ANSWER_REFUSED,
+            (None, _) => self.0.status.message(),
         }
     }
 
@@ -126,7 +131,7 @@ impl Error {
 
     /// The error of a deadline that has passed in the client.
     pub(crate) fn deadline() -> Self {
-        Status::deadline_exceeded("the deadline has passed").into()
+        Status::deadline_exceeded(DEADLINE_PASSED).into()
     }
 
     /// The error of an item of a batch.
