@@ -56,14 +56,14 @@ pub struct Fake {
 
 impl Fake {
     pub async fn start(script: impl Fn(&Call) -> Answer + Send + Sync + 'static) -> Self {
-        Self::start_at("127.0.0.1:0", script).await
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_with(listener, script)
     }
 
-    pub async fn start_at(
-        address: &str,
+    pub fn start_with(
+        listener: TcpListener,
         script: impl Fn(&Call) -> Answer + Send + Sync + 'static,
     ) -> Self {
-        let listener = TcpListener::bind(address).await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let calls = Arc::default();
         let directory = Directory { script: Arc::new(script), calls: Arc::clone(&calls) };

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::TcpSocket;
 use tokio::time::timeout;
 use tonic::Code;
 
@@ -13,10 +13,12 @@ use crate::{Attempt, Builder, Client, ConnectError, Kind, handle};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// An address where nobody listens.
-async fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().to_string()
+/// An address where nobody listens, and the socket that keeps it.
+fn free_address() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = socket.local_addr().unwrap().to_string();
+    (socket, address)
 }
 
 async fn is_found(client: &Client) -> Result<(), Kind> {
@@ -58,7 +60,8 @@ async fn calls_take_turns_and_a_retry_prefers_another_server() {
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_left_out() {
     let there = Fake::start(|_| Answer::Found).await;
-    let servers = format!("{},http://{}", there.address, free_address().await);
+    let (_socket, address) = free_address();
+    let servers = format!("{},http://{address}", there.address);
     let client = Builder::new(servers).timeout(MINUTE).connect_lazy().unwrap();
     for _ in 0..10 {
         assert_eq!(is_found(&client).await, Ok(()));
@@ -67,21 +70,21 @@ async fn a_server_that_cannot_be_reached_is_left_out() {
 
 #[tokio::test]
 async fn a_call_waits_for_its_server() {
-    let address = free_address().await;
+    let (socket, address) = free_address();
     let client = Builder::new(&address).timeout(MINUTE).connect_lazy().unwrap();
     let call = is_found(&client);
-    let server = async { Fake::start_at(&address, |_| Answer::Found).await };
+    let server = async { Fake::start_with(socket.listen(8).unwrap(), |_| Answer::Found) };
     let (found, _server) = tokio::join!(call, server);
     assert_eq!(found, Ok(()));
 }
 
 #[tokio::test]
 async fn a_call_without_patience_fails_at_once() {
-    let address = free_address().await;
+    let (socket, address) = free_address();
     let builder = Builder::new(&address).timeout(MINUTE).wait_for_ready(false);
     let client = builder.clone().connect_lazy().unwrap();
     assert_eq!(is_found(&client).await, Err(Kind::Unavailable));
-    let server = Fake::start_at(&address, |_| Answer::Found).await;
+    let server = Fake::start_with(socket.listen(8).unwrap(), |_| Answer::Found);
     // No delay after the failure, either.
     assert_eq!(is_found(&client).await, Ok(()));
     assert_eq!(server.counts(), [1]);
@@ -90,7 +93,7 @@ async fn a_call_without_patience_fails_at_once() {
 
 #[tokio::test]
 async fn connecting_fails_if_no_server_can_be_reached_in_time() {
-    let address = free_address().await;
+    let (_socket, address) = free_address();
     let builder = Builder::new(&address).timeout(Duration::from_millis(200));
     let Err(ConnectError::Unreachable(error)) = builder.connect().await else {
         panic!("nobody listens")
