@@ -20,8 +20,8 @@ from polynym import (
     handle,
     v1,
 )
-from polynym._batching import IN_FLIGHT
 from polynym._lookups import BATCH_BYTES
+from polynym._sharing import IN_FLIGHT
 
 Result = v1.BatchResolveIdentitiesResponse.Result
 

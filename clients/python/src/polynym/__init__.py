@@ -3,14 +3,17 @@
 `Client` is for threads, `AsyncClient` for asyncio.
 """
 
-from polynym._async_client import AsyncClient, AsyncWatch
-from polynym._client import Client, Watch
-from polynym._lookups import Answer, Consistency
-from polynym._watch import WatchEvent
+from polynym import reasons
+from polynym._async_client import AsyncClient
+from polynym._client import Client
+from polynym._lookups import Answer, Consistency, Found
+from polynym._rules import Attempt
+from polynym._watch import AsyncWatch, Watch, WatchEvent, event_type
 from polynym.errors import (
     Aborted,
     AlreadyExists,
     Cancelled,
+    Closed,
     DeadlineExceeded,
     FailedPrecondition,
     Internal,
@@ -33,11 +36,14 @@ __all__ = [
     "Answer",
     "AsyncClient",
     "AsyncWatch",
+    "Attempt",
     "Cancelled",
     "Client",
+    "Closed",
     "Consistency",
     "DeadlineExceeded",
     "FailedPrecondition",
+    "Found",
     "Internal",
     "InvalidArgument",
     "NotFound",
@@ -52,8 +58,10 @@ __all__ = [
     "Watch",
     "WatchEvent",
     "email",
+    "event_type",
     "handle",
     "phone",
+    "reasons",
     "social",
     "url",
 ]

@@ -88,6 +88,8 @@ class Directory(grpc.GenericRpcHandler):
     async def mutation(self, request: v1.CreateUserRequest, context: Any) -> Any:
         """Never answers a mutation before the gate opens."""
         await self.record(self.created, request)
+        if self.failure is not None:
+            await context.abort(self.failure, "text")
 
     async def watch(
         self, request: v1.WatchRequest, context: Any
