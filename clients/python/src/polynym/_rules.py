@@ -208,6 +208,7 @@ class Call(Generic[Request, Response]):
         self._made = made
         self._most = most
         self._unreached = 0
+        self._is_counted = True
         self._outcome = Outcome(method, get_text(self._request, "request_id"))
 
     def run(self) -> Steps[Response]:
@@ -250,6 +251,7 @@ class Call(Generic[Request, Response]):
             self._outcome.is_unknown = before
             error = self._rules.error_of(fault)
             server.failed(error)
+            self._is_counted = error.is_from_server or server.loses(began)
             self._rules.observe(server, self._method, began, error, number)
             raise
         server.answered()
@@ -279,7 +281,7 @@ class Call(Generic[Request, Response]):
             if error.is_from_server:
                 budget.succeeded()
             return None
-        if error.retry_after is None:
+        if self._is_counted and error.retry_after is None:
             budget.failed()
         if self._made >= self._most or not budget.allows_retry:
             return None

@@ -49,6 +49,7 @@ class Server:
         self._away_until = 0.0
         self._has_answered = False
         self._unanswered = 0
+        self._lost_at = 0.0
 
     @property
     def is_away(self) -> bool:
@@ -82,6 +83,16 @@ class Server:
             self._unanswered += 1
             if self._unanswered >= SILENT_DEADLINES:
                 self.replace_connection()
+
+    def loses(self, began: float) -> bool:
+        """Notes that an attempt was lost. Returns whether it is the first one of its connection.
+
+        A connection that ends takes many attempts with it.
+        """
+        is_first = began >= self._lost_at
+        if is_first:
+            self._lost_at = time.monotonic()
+        return is_first
 
     def replace_connection(self) -> None:
         """Leaves a connection that seems dead. Calls on it go on."""
