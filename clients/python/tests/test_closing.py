@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import directory
@@ -15,7 +15,7 @@ from directory import in_loop
 from polynym import AsyncClient, Client, Closed, OutcomeUnknown, handle, v1
 
 
-async def catch(call: Coroutine[Any, Any, Any]) -> BaseException:
+async def catch(call: Awaitable[Any]) -> BaseException:
     """Returns the error of a call."""
     with pytest.raises(BaseException) as raised:  # noqa: PT011
         await call
@@ -77,7 +77,7 @@ def test_a_call_of_a_closed_client_is_one_error(enter: Callable[[Client], Any]) 
 async def test_a_closed_client_of_tasks() -> None:
     client = AsyncClient("127.0.0.1:1")
     await client.close()
-    calls = [client.resolve(handle("joe")), client.connect(), anext(client.watch())]
+    calls: list[Any] = [client.resolve(handle("joe")), client.connect(), anext(client.watch())]
     calls += [anext(client.search()), anext(client.admin.ExportUsers(v1.ExportUsersRequest()))]
     for call in calls:
         assert type(await catch(call)) is Closed
