@@ -8,6 +8,7 @@ from polynym._async_client import AsyncClient
 from polynym._client import Client
 from polynym._lookups import Answer, Consistency, Found
 from polynym._rules import Attempt
+from polynym._settings import VERSION
 from polynym._watch import AsyncWatch, Watch, WatchEvent, event_type
 from polynym.errors import (
     Aborted,
@@ -29,6 +30,8 @@ from polynym.errors import (
     Unimplemented,
 )
 from polynym.identifiers import email, handle, phone, social, url
+
+__version__ = VERSION
 
 __all__ = [
     "Aborted",
@@ -57,6 +60,7 @@ __all__ = [
     "Unimplemented",
     "Watch",
     "WatchEvent",
+    "__version__",
     "email",
     "event_type",
     "handle",

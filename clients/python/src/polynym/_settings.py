@@ -19,6 +19,12 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 TOKEN_CHECK = 1.0
 """The seconds between two checks of a file with a token."""
 
+try:
+    VERSION = version("polynym")
+except PackageNotFoundError:
+    # The sources are used without being installed.
+    VERSION = "unknown"
+
 PathLike = str | os.PathLike[str]
 ChannelOptions = Sequence[tuple[str, Any]]
 
@@ -187,18 +193,10 @@ def system_roots() -> bytes | None:
     return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode() or None
 
 
-def user_agent() -> str:
-    """Returns the name of this client."""
-    try:
-        return f"polynym-python/{version('polynym')}"
-    except PackageNotFoundError:
-        return "polynym-python"
-
-
 def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, Any]]:
     """Returns the options of a channel. Later ones win."""
     options: list[tuple[str, Any]] = [
-        ("grpc.primary_user_agent", user_agent()),
+        ("grpc.primary_user_agent", f"polynym-python/{VERSION}"),
         # The rules retry, not a policy that a name server sends. Without one, the library repeats
         # only what it never sent.
         ("grpc.service_config_disable_resolution", 1),
