@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from polynym.testing import Server
+from polynym.testing import serve
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 pytest.importorskip("fastapi", reason="FastAPI is not installed")
@@ -23,15 +23,15 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed")
 
 
 @pytest.fixture
-def service(polynym_server: Server) -> Iterator[str]:
+def service() -> Iterator[str]:
     """The address of the service."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with serve() as server, socket.create_server(("127.0.0.1", 0)) as listener:
         os.set_inheritable(listener.fileno(), True)
         command = [sys.executable, "-m", "uvicorn", "sign_up:app", "--log-level", "info"]
         process = subprocess.Popen(
             [*command, "--fd", str(listener.fileno())],
             cwd=EXAMPLES,
-            env={**os.environ, "POLYNYM_SERVER": polynym_server.address},
+            env={**os.environ, "POLYNYM_SERVER": server.address},
             pass_fds=[listener.fileno()],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
