@@ -148,3 +148,8 @@ def test_a_batch_has_a_bound_in_bytes() -> None:
     answers, requests = run(names, *results)
     assert answers == names
     assert all(request.ByteSize() <= BATCH_BYTES for request in requests)
+
+
+def test_a_response_with_too_few_results_is_an_error() -> None:
+    answers, _ = run(["a", "b"], Response(results=found("a")))
+    assert answers == ["INTERNAL", "INTERNAL"]

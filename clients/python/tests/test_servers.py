@@ -118,3 +118,35 @@ def test_connecting_at_once(closed_port: str) -> None:
         asyncio.run(main(server.address))
         with Client(server.address, timeout=60).connect() as connected:
             assert list(connected.search(tenant="default")) == []
+
+
+@in_loop
+async def test_a_server_that_accepts_connections_in_silence_holds_up_no_calls() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with directory.serve() as (server, _):
+            server.gate.set()
+            async with AsyncClient([address, server.address], timeout=60) as client:
+                for _ in range(6):
+                    await client.resolve(handle("joe"))
+            with Client([address, server.address], timeout=60) as threads:
+                for _ in range(6):
+                    await asyncio.to_thread(threads.resolve, handle("joe"))
+        assert len(server.singles) == 12
+
+
+@in_loop
+async def test_streams_go_to_a_server_that_can_be_reached() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        refusing = f"127.0.0.1:{unused.getsockname()[1]}"
+        async with directory.serve() as (server, _):
+            async with AsyncClient([refusing, server.address]) as client:
+                for _ in range(3):
+                    async with client.watch() as watch:
+                        assert await anext(watch)
+                    await anext(client.directory.Watch(v1.WatchRequest()))
+            with Client([refusing, server.address]) as threads:
+                for _ in range(3):
+                    call = threads.directory.Watch(v1.WatchRequest())
+                    assert await asyncio.to_thread(next, call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -15,8 +16,10 @@ from directory import Directory, in_loop
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
 
-from polynym import Client, PermissionDenied, ResourceExhausted, handle, v1
-from polynym._sharing import ALONE, IN_FLIGHT, MOST_STALLED
+from polynym import Client, PermissionDenied, ResourceExhausted, Unavailable, handle, v1
+from polynym._lookups import LookUp
+from polynym._sharing import ALONE, IN_FLIGHT, MOST_STALLED, Queue, go_alone
+from polynym._thread_batching import Batch, ThreadBatcher, Waiting
 
 Result = v1.BatchResolveIdentitiesResponse.Result
 Resolve = Callable[..., Awaitable[v1.ResolveIdentityResponse]]
@@ -178,3 +181,20 @@ def test_the_limit_of_a_server_is_learned(serve: Serve) -> None:
             assert all(len(batch.identifiers) <= 10 for batch in server.batches)
 
     test()
+
+
+def test_a_thread_that_is_interrupted_leaves_its_batch_to_the_others() -> None:
+    with Client("127.0.0.1:1") as client:
+        batcher, options, queue = ThreadBatcher(client._calls), LookUp(), Queue[Waiting]()
+        deadline = time.monotonic() + 600
+        callers = [Waiting(handle(f"u{n}"), deadline + n) for n in range(3)]
+        flight = queue.begin()
+        assert flight
+        Batch(callers, flight)
+        *others, carrier = callers
+        batcher._abandon(options, queue, carrier)
+        assert queue.is_idle
+        for caller in others:
+            given = caller.inbox.get_nowait()
+            assert isinstance(given, Unavailable)
+            assert go_alone(client._calls.rules, given, deadline).made == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import grpc
 import grpc.aio
 
 from polynym._methods import Metadata, Method, Request, Response
-from polynym._rules import Result, Rules, Send, Sleep, Steps
+from polynym._rules import Patience, Result, Rules, Send, Sleep, Steps
 from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
 from polynym.errors import PolynymError, closed
@@ -45,7 +46,8 @@ class AsyncCalls:
 
     def _connect(self, server: Server) -> Connection:
         FORKS.use("asyncio")
-        target, options = server.address.target, channel_options(server.address, self._options)
+        target, has_others = server.address.target, len(self.rules.servers.all) > 1
+        options = channel_options(server.address, self._options, has_others=has_others)
         if self._certificates is None:
             return Connection(
                 grpc.aio.insecure_channel(target, options, interceptors=self._interceptors)
@@ -83,11 +85,21 @@ class AsyncCalls:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> AsyncIterator[Response]:
-        """Calls a method with several responses. Nothing is retried."""
+        """Calls a method with several responses. Nothing is retried that a server may have seen."""
         prepared = method.prepare(request, self.rules.tenant)
-        stream = AsyncStream(self, "unary_stream", method, prepared, timeout, metadata)
-        async for response in stream.responses():
-            yield response
+        patience = Patience(self.rules, self.rules.deadline(timeout))
+        delay: float | None = 0.0
+        while delay is not None:
+            await self.sleep(delay)
+            stream = AsyncStream(self, "unary_stream", method, prepared, timeout, metadata)
+            try:
+                async for response in stream.responses():
+                    yield response
+                return
+            except PolynymError as error:
+                delay = patience.delay() if error.is_never_sent else None
+                if delay is None:
+                    raise
 
     async def stream_stream(
         self,
@@ -118,10 +130,7 @@ class AsyncCalls:
 
     async def _perform(self, step: Send | Sleep) -> Any:
         if isinstance(step, Sleep):
-            try:
-                return await asyncio.wait_for(self._closed.wait(), step.seconds)
-            except asyncio.TimeoutError:
-                return None
+            return await self.sleep(step.seconds)
         options = {"timeout": step.timeout, "metadata": step.metadata}
         call = self.open(step.server, "unary_unary", step.method, step.request, **options)
         try:
@@ -130,6 +139,12 @@ class AsyncCalls:
             if self.rules.is_closed and not is_cancelled():
                 raise closed_fault() from None
             raise
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits, but not longer than until the client is closed."""
+        if seconds:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), seconds)
 
     def open(
         self, server: Server, kind: str, method: Method[Any, Any], request: Any, **options: Any

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Coroutine
+from itertools import zip_longest
 from typing import Any
 
 from polynym import v1
@@ -15,12 +16,13 @@ from polynym._sharing import (
     STALLED_AFTER,
     Flight,
     Queue,
+    call_lost,
     check_identifier,
     go_alone,
     half_is_over,
     share,
 )
-from polynym.errors import DeadlineExceeded, PolynymError, make_error
+from polynym.errors import DeadlineExceeded, PolynymError
 from polynym.v1.stubs import RESOLVE_IDENTITY
 
 
@@ -129,8 +131,7 @@ class Batcher:
     ) -> v1.ResolveIdentityResponse:
         """Looks an identifier up after an error of a shared call. Raises a final error."""
         again = go_alone(self._calls.rules, error, deadline)
-        if again.delay:
-            await asyncio.sleep(again.delay)
+        await self._calls.sleep(again.delay)
         try:
             await asyncio.wait_for(self._turns.acquire(), max(deadline - time.monotonic(), 0))
         except asyncio.TimeoutError:
@@ -177,6 +178,5 @@ class Batcher:
         finally:
             timer.cancel()
             self._has_returned(options, queue, batch.flight)
-            lost = make_error("CANCELLED", "the look-up was cancelled")
-            for i, caller in enumerate(callers):
-                caller.settle(answers[i] if i < len(answers) else lost.copy())
+            for caller, given in zip_longest(callers, answers):
+                caller.settle(call_lost() if given is None else given)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import grpc
 
 from polynym._methods import Metadata, Method, Request, Response
-from polynym._rules import Result, Rules, Send, Sleep, Steps
+from polynym._rules import Patience, Result, Rules, Send, Sleep, Steps
 from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
 from polynym.errors import PolynymError, closed
@@ -51,7 +51,8 @@ class Calls:
 
     def _connect(self, server: Server) -> Connection:
         FORKS.use("threads")
-        target, options = server.address.target, channel_options(server.address, self._options)
+        target, has_others = server.address.target, len(self.rules.servers.all) > 1
+        options = channel_options(server.address, self._options, has_others=has_others)
         if self._certificates is None:
             channel = grpc.insecure_channel(target, options)
         else:
@@ -87,9 +88,19 @@ class Calls:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> Iterator[Response]:
-        """Calls a method with several responses. Nothing is retried."""
+        """Calls a method with several responses. Nothing is retried that a server may have seen."""
         prepared = method.prepare(request, self.rules.tenant)
-        return Stream(self, "unary_stream", method, prepared, timeout, metadata).responses()
+        patience = Patience(self.rules, self.rules.deadline(timeout))
+        delay: float | None = 0.0
+        while delay is not None:
+            self.sleep(delay)
+            stream = Stream(self, "unary_stream", method, prepared, timeout, metadata)
+            try:
+                return (yield from stream.responses())
+            except PolynymError as error:
+                delay = patience.delay() if error.is_never_sent else None
+                if delay is None:
+                    raise
 
     def stream_stream(
         self,
@@ -99,8 +110,8 @@ class Calls:
         metadata: Metadata = (),
     ) -> Iterator[Response]:
         """Calls a method with several requests and responses. Nothing is retried."""
-        requests = iter(requests)
-        return Stream(self, "stream_stream", method, requests, timeout, metadata).responses()
+        stream = Stream(self, "stream_stream", method, iter(requests), timeout, metadata)
+        yield from stream.responses()
 
     def run(self, steps: Steps[Result]) -> Result:
         """Performs the steps of a call, and returns its result."""

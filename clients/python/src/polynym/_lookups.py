@@ -14,7 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from polynym import v1
 from polynym._pages import timestamp
 from polynym._rules import Rules, Sleep, Steps, backoff, is_retryable
-from polynym.errors import AlreadyExists, NotFound, PolynymError, from_status
+from polynym.errors import AlreadyExists, NotFound, PolynymError, from_status, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
 
 BATCH_BYTES = 900 * 1024
@@ -101,6 +101,14 @@ def answer(result: v1.BatchResolveIdentitiesResponse.Result) -> Answer:
         return error.copy(field=field, message=message)
     found = result.found
     return v1.ResolveIdentityResponse(user=found.user, identity=found.identity)
+
+
+def answers_in(response: v1.BatchResolveIdentitiesResponse, count: int) -> list[Answer]:
+    """Returns the answers of a batch. If they are not as many as the items, all are an error."""
+    if len(response.results) != count:
+        text = "the response has not one result for each identifier"
+        return [make_error("INTERNAL", text) for _ in range(count)]
+    return [answer(result) for result in response.results]
 
 
 def size_in_batch(identifier: v1.Identifier) -> int:
@@ -197,7 +205,7 @@ class Many:
                 self._fail(batch, error)
             return
         del self._pending[: len(batch)]
-        self.answers.update(zip(batch, map(answer, response.results), strict=True))
+        self.answers.update(zip(batch, answers_in(response, len(batch)), strict=True))
         self._refused += [i for i in batch if is_refused(self.answers[i])]
         yield from self._ask_again(batch)
 

@@ -137,11 +137,6 @@ class Rules:
         """Returns the deadline of a call that begins now."""
         return time.monotonic() + (self.timeout if timeout is None else timeout)
 
-    def patience(self, failures: int) -> float:
-        """Returns the seconds to wait for a connection after so many failures: 1, 2, 3 and on."""
-        wait = self.first_wait * 2.0 ** min(failures - 1, 30)
-        return min(wait, self.longest_wait) * random.uniform(0.5, 1)
-
     def error_of(self, fault: grpc.RpcError, request_id: str = "") -> PolynymError:
         """Returns the error of a failed attempt."""
         error = from_rpc_error(fault, request_id)
@@ -187,6 +182,26 @@ class Rules:
         return Call(self, method, request, deadline, metadata, made, most).run()
 
 
+class Patience:
+    """How a call waits until a server can be reached."""
+
+    def __init__(self, rules: Rules, deadline: float) -> None:
+        self._rules = rules
+        self._deadline = deadline
+        self._wait = rules.first_wait
+
+    def delay(self) -> float | None:
+        """Returns the seconds until the next try to connect. None: there is no time for one."""
+        if self._rules.servers.any_is_near:
+            delay = 0.0
+        elif self._rules.wait_for_ready:
+            delay = min(self._wait, self._rules.longest_wait) * random.uniform(0.5, 1)
+            self._wait *= 2
+        else:
+            return None
+        return delay if time.monotonic() + delay < self._deadline else None
+
+
 class Call(Generic[Request, Response]):
     """A call with its attempts."""
 
@@ -207,7 +222,7 @@ class Call(Generic[Request, Response]):
         self._metadata = metadata
         self._made = made
         self._most = most
-        self._unreached = 0
+        self._patience = Patience(rules, deadline)
         self._is_counted = True
         self._outcome = Outcome(method, get_text(self._request, "request_id"))
 
@@ -261,20 +276,8 @@ class Call(Generic[Request, Response]):
 
     def _delay(self, error: PolynymError) -> float | None:
         """Returns the seconds until the next attempt. None: the error is final."""
-        delay = self._patience() if error.is_never_sent else self._backoff(error)
-        if delay is None or time.monotonic() + delay >= self._deadline:
-            return None
-        return delay
-
-    def _patience(self) -> float | None:
-        if self._rules.servers.any_is_near:
-            return 0.0
-        if not self._rules.wait_for_ready:
-            return None
-        self._unreached += 1
-        return self._rules.patience(self._unreached)
-
-    def _backoff(self, error: PolynymError) -> float | None:
+        if error.is_never_sent:
+            return self._patience.delay()
         budget = self._rules.budget
         self._made += 1
         if not self._outcome.can_retry(error):
@@ -285,7 +288,8 @@ class Call(Generic[Request, Response]):
             budget.failed()
         if self._made >= self._most or not budget.allows_retry:
             return None
-        return backoff(error, self._made)
+        delay = backoff(error, self._made)
+        return delay if time.monotonic() + delay < self._deadline else None
 
 
 def connect(rules: Rules) -> Steps[None]:

@@ -79,10 +79,16 @@ class Server:
             self.answered()
         elif error.is_never_sent:
             self.leave()
-        elif error.code == "DEADLINE_EXCEEDED" and self._has_answered:
-            self._unanswered += 1
-            if self._unanswered >= SILENT_DEADLINES:
-                self.replace_connection()
+        elif error.code == "DEADLINE_EXCEEDED":
+            self._expired()
+
+    def _expired(self) -> None:
+        if not self._has_answered:
+            self.leave()
+            return
+        self._unanswered += 1
+        if self._unanswered >= SILENT_DEADLINES:
+            self.replace_connection()
 
     def loses(self, began: float) -> bool:
         """Notes that an attempt was lost. Returns whether it is the first one of its connection.

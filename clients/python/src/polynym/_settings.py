@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 DEFAULT_SERVER = "http://127.0.0.1:7171"
 DEFAULT_PORTS = {"http": 80, "https": 443}
+CONNECT_TIMEOUT_MS = 1000
+"""How long a server may take to accept a connection, if there are others."""
 TOKEN_CHECK = 1.0
 """The seconds between two checks of a file with a token."""
 
@@ -193,8 +195,10 @@ def system_roots() -> bytes | None:
     return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode() or None
 
 
-def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, Any]]:
-    """Returns the options of a channel. Later ones win."""
+def channel_options(
+    address: Address, more: ChannelOptions, *, has_others: bool = False
+) -> list[tuple[str, Any]]:
+    """Returns the options of a channel. Later ones win. There may be other servers."""
     options: list[tuple[str, Any]] = [
         ("grpc.primary_user_agent", f"polynym-python/{VERSION}"),
         # The rules retry, not a policy that a name server sends. Without one, the library repeats
@@ -214,6 +218,9 @@ def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, A
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1),
     ]
+    if has_others:
+        # A call goes on to another server while it has time.
+        options.append(("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS))
     if address.is_loopback:
         options.append(("grpc.enable_http_proxy", 0))
     return [*options, *more]

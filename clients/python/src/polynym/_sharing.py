@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from polynym import v1
-from polynym._lookups import Answer, LookUp, answer, learn_limit, take_batch
+from polynym._lookups import Answer, LookUp, answers_in, learn_limit, take_batch
 from polynym._rules import Rules, Steps, backoff, is_retryable
 from polynym.errors import PolynymError, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES
@@ -110,7 +110,7 @@ def share(
             if not learn_limit(rules, error, len(part)):
                 answers.extend(error.copy() for _ in part)
         else:
-            answers.extend(map(answer, response.results))
+            answers.extend(answers_in(response, len(part)))
     return answers
 
 
@@ -149,6 +149,11 @@ def may_repeat(rules: Rules, error: PolynymError) -> bool:
 def half_is_over() -> PolynymError:
     """Returns the answer of a caller who has none of a shared call at half of its time."""
     return make_error("DEADLINE_EXCEEDED", "the deadline has passed")
+
+
+def call_lost() -> PolynymError:
+    """Returns the answer of a caller whose shared call was given up: it goes alone."""
+    return make_error("UNAVAILABLE", "the shared call was given up")
 
 
 def check_identifier(identifier: object) -> None:

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import threading
 import time
+from itertools import zip_longest
 from queue import Empty, SimpleQueue
 
 from polynym import v1
 from polynym._calls import Calls
 from polynym._lookups import Answer, LookUp
-from polynym._sharing import ALONE, Flight, Queue, check_identifier, go_alone, half_is_over, share
-from polynym.errors import DeadlineExceeded, PolynymError, make_error
+from polynym._sharing import (
+    ALONE,
+    Flight,
+    Queue,
+    call_lost,
+    check_identifier,
+    go_alone,
+    half_is_over,
+    share,
+)
+from polynym.errors import DeadlineExceeded, PolynymError
 from polynym.v1.stubs import RESOLVE_IDENTITY
 
 
@@ -66,7 +76,12 @@ class ThreadBatcher:
                 caller = Waiting(identifier, deadline)
                 queue.waiting[caller] = None
         if flight is None:
-            given = self._wait(options, queue, caller)
+            try:
+                given = self._wait(options, queue, caller)
+            except BaseException:
+                # A signal has ended the wait: others may count on this caller.
+                self._abandon(options, queue, caller)
+                raise
             if isinstance(given, v1.ResolveIdentityResponse):
                 return given
             return self._go_alone(given, options, identifier, deadline)
@@ -103,6 +118,15 @@ class ThreadBatcher:
                     return given
                 self._carry(options, queue, given)
 
+    def _abandon(self, options: LookUp, queue: Queue[Waiting], caller: Waiting) -> None:
+        """Ends a wait. A batch that the caller should have carried is lost."""
+        with self._lock:
+            queue.waiting.pop(caller, None)
+        while not caller.inbox.empty():
+            given = caller.inbox.get()
+            if isinstance(given, Batch):
+                self._answer(options, queue, given, [])
+
     def _leave(self, queue: Queue[Waiting], caller: Waiting) -> PolynymError | None:
         if caller.is_taken:
             return half_is_over()
@@ -125,8 +149,7 @@ class ThreadBatcher:
     ) -> v1.ResolveIdentityResponse:
         """Looks an identifier up after an error of a shared call. Raises a final error."""
         again = go_alone(self._calls.rules, error, deadline)
-        if again.delay:
-            self._calls.sleep(again.delay)
+        self._calls.sleep(again.delay)
         if not self._turns.acquire(timeout=max(deadline - time.monotonic(), 0)):
             raise DeadlineExceeded("the deadline has passed", code="DEADLINE_EXCEEDED")
         try:
@@ -148,15 +171,19 @@ class ThreadBatcher:
 
     def _carry(self, options: LookUp, queue: Queue[Waiting], batch: Batch) -> None:
         """Makes the call of a batch, and answers its callers."""
-        callers = batch.callers
-        identifiers = [caller.identifier for caller in callers]
-        deadline = max(caller.half for caller in callers)
+        identifiers = [caller.identifier for caller in batch.callers]
+        deadline = max(caller.half for caller in batch.callers)
         answers: list[Answer] = []
         try:
             steps = share(self._calls.rules, options, identifiers, deadline)
             answers = self._calls.run(steps)
         finally:
-            self._has_returned(options, queue, batch.flight)
-            lost = make_error("CANCELLED", "the look-up was cancelled")
-            for i, caller in enumerate(callers):
-                caller.inbox.put(answers[i] if i < len(answers) else lost)
+            self._answer(options, queue, batch, answers)
+
+    def _answer(
+        self, options: LookUp, queue: Queue[Waiting], batch: Batch, answers: list[Answer]
+    ) -> None:
+        """Ends a batch. Callers without an answer go alone."""
+        self._has_returned(options, queue, batch.flight)
+        for caller, given in zip_longest(batch.callers, answers):
+            caller.inbox.put(call_lost() if given is None else given)

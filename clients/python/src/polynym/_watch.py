@@ -17,7 +17,7 @@ import grpc
 from polynym import v1
 from polynym._async_calls import AsyncCalls, AsyncStream, is_cancelled
 from polynym._calls import Calls, Stream
-from polynym._rules import Rules, backoff, is_retryable
+from polynym._rules import Patience, Rules, backoff, is_retryable
 from polynym.errors import PolynymError, closed
 from polynym.v1.stubs import WATCH
 
@@ -59,7 +59,7 @@ class Progress:
     def __init__(self, request: v1.WatchRequest, rules: Rules) -> None:
         self._request = request
         self._rules = rules
-        self._deadline = rules.deadline(None)
+        self._patience = Patience(rules, rules.deadline(None))
         self._failures = 0
         self._is_first = True
         self._has_answer = False
@@ -103,9 +103,7 @@ class Progress:
             return None
         self._failures += 1
         if self._is_first and error.is_never_sent:
-            delay = self._rules.patience(self._failures)
-            is_patient = self._rules.wait_for_ready and time.monotonic() + delay < self._deadline
-            return delay if is_patient else None
+            return self._patience.delay()
         if self._is_first and self._failures > self._rules.retries:
             return None
         if self._has_answer and error.reason == "WATCH_ENDED":
