@@ -216,9 +216,9 @@ class AsyncStream:
         self._server.replace_connection()
 
 
-def is_cancelled() -> bool:
-    """Returns whether the current task is being cancelled, or may be: Python 3.10 does not say."""
-    return getattr(asyncio.current_task(), "cancelling", lambda: 1)() > 0
+def is_cancelled(*, unless_known: bool = True) -> bool:
+    """Returns whether the current task is being cancelled. Python 3.10 does not say."""
+    return getattr(asyncio.current_task(), "cancelling", lambda: unless_known)() > 0
 
 
 def closed_fault() -> grpc.aio.AioRpcError:

@@ -329,10 +329,10 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
 
     def _error_of_closing(self) -> PolynymError:
         """Returns the error of a watch that is closed itself or with its client."""
-        is_closed = self._is_closed or self._calls.rules.is_closed
-        if not is_closed or is_cancelled():
-            raise
-        return closed()
+        is_own_end = self._is_closed and not is_cancelled(unless_known=False)
+        if is_own_end or (self._calls.rules.is_closed and not is_cancelled()):
+            return closed()
+        raise
 
     def _end_stream(self, error: PolynymError) -> None:
         stream, self._stream, self._responses = self._stream, None, None
