@@ -39,7 +39,7 @@ async def test_tasks() -> None:
 @in_loop
 async def test_threads() -> None:
     async with directory.serve() as (server, _):
-        client = Client(server.address)
+        client = Client(server.address, timeout=60)
         read = asyncio.create_task(catch(asyncio.to_thread(client.resolve, handle("joe"))))
         create = asyncio.to_thread(client.registry.CreateUser, v1.CreateUserRequest())
         mutation = asyncio.create_task(catch(create))
@@ -99,7 +99,7 @@ async def test_a_change_that_is_closed_between_two_attempts() -> None:
     async with directory.serve(first_wait=60) as (server, client):
         server.failure = grpc.StatusCode.UNAVAILABLE
         server.gate.set()
-        threads = Client(server.address)
+        threads = Client(server.address, timeout=60)
         calls = [
             asyncio.create_task(catch(client.registry.CreateUser(v1.CreateUserRequest()))),
             asyncio.create_task(

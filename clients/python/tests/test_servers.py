@@ -80,10 +80,10 @@ async def test_calls_go_to_all_servers_that_can_be_reached() -> None:
             one.gate.set()
             two.gate.set()
             addresses = [refusing, one.address, two.address]
-            async with AsyncClient(addresses, batching=False) as client:
+            async with AsyncClient(addresses, batching=False, timeout=60) as client:
                 for _ in range(12):
                     await client.resolve(handle("joe"))
-            with Client(",".join(addresses), batching=False) as threads:
+            with Client(",".join(addresses), batching=False, timeout=60) as threads:
                 for _ in range(12):
                     await asyncio.to_thread(threads.resolve, handle("joe"))
             assert len(one.singles) >= 8
@@ -141,12 +141,12 @@ async def test_streams_go_to_a_server_that_can_be_reached() -> None:
         unused.bind(("127.0.0.1", 0))
         refusing = f"127.0.0.1:{unused.getsockname()[1]}"
         async with directory.serve() as (server, _):
-            async with AsyncClient([refusing, server.address]) as client:
+            async with AsyncClient([refusing, server.address], timeout=60) as client:
                 for _ in range(3):
                     async with client.watch() as watch:
                         assert await anext(watch)
                     await anext(client.directory.Watch(v1.WatchRequest()))
-            with Client([refusing, server.address]) as threads:
+            with Client([refusing, server.address], timeout=60) as threads:
                 for _ in range(3):
                     call = threads.directory.Watch(v1.WatchRequest())
                     assert await asyncio.to_thread(next, call)

@@ -13,7 +13,6 @@ from polynym._async_calls import AsyncCalls
 from polynym._lookups import Answer, LookUp
 from polynym._sharing import (
     ALONE,
-    STALLED_AFTER,
     Flight,
     Queue,
     call_lost,
@@ -96,7 +95,7 @@ class Batcher:
             if isinstance(given, v1.ResolveIdentityResponse):
                 return given
             return await self._go_alone(given, options, identifier, deadline)
-        timer = self._watch_flight(options, queue)
+        timer = self._watch_flight(options, queue, flight)
         try:
             return await self._resolve_alone(options, identifier, deadline)
         finally:
@@ -142,10 +141,13 @@ class Batcher:
         finally:
             self._turns.release()
 
-    def _watch_flight(self, options: LookUp, queue: Queue[Waiting]) -> asyncio.TimerHandle:
-        """Sends the waiting look-ups if a call that begins now takes long."""
+    def _watch_flight(
+        self, options: LookUp, queue: Queue[Waiting], flight: Flight
+    ) -> asyncio.TimerHandle:
+        """Sends the waiting look-ups if a call takes long."""
+        delay = flight.stalls_at - time.monotonic()
         loop = asyncio.get_running_loop()
-        return loop.call_later(STALLED_AFTER, self._send_waiting, options, queue)
+        return loop.call_later(delay, self._send_waiting, options, queue)
 
     def _has_returned(self, options: LookUp, queue: Queue[Waiting], flight: Flight) -> None:
         """Records that a call has returned, and sends the waiting look-ups."""
@@ -167,7 +169,7 @@ class Batcher:
 
     async def _carry(self, options: LookUp, queue: Queue[Waiting], batch: Batch) -> None:
         """Makes the call of a batch, and answers its callers."""
-        timer = self._watch_flight(options, queue)
+        timer = self._watch_flight(options, queue, batch.flight)
         callers = batch.callers
         identifiers = [caller.identifier for caller in callers]
         deadline = max(caller.half for caller in callers)

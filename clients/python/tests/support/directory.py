@@ -55,6 +55,7 @@ class Directory(grpc.GenericRpcHandler):
         self.batches: list[Batch] = []
         self.headers: dict[str, str | bytes] = {}
         self.cancelled = 0
+        self.waiting: Callable[[], int] = lambda: 0
         self.open = 0
         self.most_at_once = 0
         self.most_items = 1000
@@ -79,6 +80,12 @@ class Directory(grpc.GenericRpcHandler):
     def calls(self) -> int:
         """How many look-ups have arrived, single ones and batches."""
         return len(self.singles) + len(self.batches)
+
+    async def wait_for_queue(self, count: int) -> None:
+        """Waits until the first calls have arrived, and so many look-ups wait for them."""
+        await self.wait_for(lambda: self.calls > 0)
+        while self.waiting() < count:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
     async def record(self, calls: list[Any], request: Any) -> None:
         """Records a call, and waits until it may be answered."""
@@ -171,7 +178,7 @@ async def serve(**options: Any) -> AsyncIterator[tuple[Directory, AsyncClient]]:
     directory.address = f"127.0.0.1:{port}"
     await server.start()
     try:
-        async with AsyncClient(directory.address, **options) as client:
+        async with AsyncClient(directory.address, **{"timeout": 60, **options}) as client:
             yield directory, client
     finally:
         await server.stop(None)
