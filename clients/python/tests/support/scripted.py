@@ -17,10 +17,16 @@ class Fault(grpc.RpcError):
     """A failure of an attempt."""
 
     def __init__(
-        self, code: str, reason: str = "", delay: float | None = None, **metadata: str
+        self,
+        code: str,
+        reason: str = "",
+        delay: float | None = None,
+        text: str = "text",
+        **metadata: str,
     ) -> None:
+        self._text = text
         self._code = grpc.StatusCode[code]
-        self.status = status_pb2.Status(code=self._code.value[0], message="text")
+        self.status = status_pb2.Status(code=self._code.value[0], message=text)
         details: list[Any] = []
         if reason:
             info = error_details_pb2.ErrorInfo(reason=reason, domain="polynym", metadata=metadata)
@@ -40,7 +46,7 @@ class Fault(grpc.RpcError):
 
     def details(self) -> str:
         """Returns the text."""
-        return "text"
+        return self._text
 
     def trailing_metadata(self) -> Any:
         """Returns the packed details."""
@@ -70,3 +76,18 @@ def perform(steps: Generator[Any, Any, Any], *outcomes: Any) -> tuple[Any, list[
         result = error
     assert not remaining
     return result, requests, delays
+
+
+def perform_always(steps: Generator[Any, Any, Any], fault: Fault) -> list[Any]:
+    """Performs steps whose attempts all fail. Returns the requests."""
+    requests: list[Any] = []
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Send):
+                requests.append(step.request)
+                step = steps.throw(fault)
+            else:
+                step = next(steps)
+    except PolynymError:
+        return requests

@@ -22,6 +22,8 @@ class AsyncPuppet:
         self.watch: polynym.AsyncWatch | None = None
         self.watched: asyncio.Queue[Step] = asyncio.Queue()
         self.follower: asyncio.Task[None] | None = None
+        self.kept = steps.Kept()
+        self.loops: list[asyncio.Task[None]] = []
 
     async def take(self, step: Step) -> Step:
         """Performs a step, and returns its answer."""
@@ -30,8 +32,12 @@ class AsyncPuppet:
     async def on_connect(self, step: Step) -> Step:
         """Replaces the client."""
         await self.close()
-        batching = step.get("batching", True)
-        self.client = polynym.AsyncClient(**steps.connection(step), batching=batching)
+        self.client = polynym.AsyncClient(**steps.connection(step))
+        return {}
+
+    async def on_close(self, step: Step) -> Step:
+        """Closes the client."""
+        await self.close()
         return {}
 
     async def close(self) -> None:
@@ -65,6 +71,40 @@ class AsyncPuppet:
         timeouts = step.get("timeouts_ms") or [None] * len(requests)
         calls = map(self.resolve, requests, map(steps.to_seconds, timeouts))
         return {"results": await asyncio.gather(*calls)}
+
+    async def on_keep_resolving(self, step: Step) -> Step:
+        """Begins loops of look-ups."""
+        self.kept = steps.Kept()
+        kept = self.kept
+
+        async def loop() -> None:
+            while not kept.is_over:
+                kept.count(await self.resolve(step["request"], None))
+
+        self.loops = [asyncio.create_task(loop()) for _ in range(steps.LOOPS)]
+        return {}
+
+    async def on_kept(self, step: Step) -> Step:
+        """Ends the loops."""
+        self.kept.is_over = True
+        await asyncio.gather(*self.loops)
+        return self.kept.answer()
+
+    async def on_get_or_create(self, step: Step) -> Step:
+        """Gets or creates a user, in so many tasks at once."""
+        assert self.client
+        client = self.client
+        user = parse(v1.CreateUserRequest, step["request"]).user
+        identifier = user.identities[0].identifier
+
+        async def get_or_create() -> Step:
+            try:
+                return steps.got(await client.get_or_create(identifier, user))
+            except PolynymError as error:
+                return steps.failed(error)
+
+        count = step.get("concurrency") or 1
+        return {"results": await asyncio.gather(*(get_or_create() for _ in range(count)))}
 
     async def on_resolve_many(self, step: Step) -> Step:
         """Looks many identifiers up."""

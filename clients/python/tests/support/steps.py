@@ -13,6 +13,9 @@ from google.protobuf.message import Message
 import polynym
 from polynym import PolynymError, v1
 
+LOOPS = 8
+MOST_ERRORS = 20
+
 Step = dict[str, Any]
 Options = dict[str, Any]
 Parsed = TypeVar("Parsed", bound=Message)
@@ -60,6 +63,31 @@ def found(answer: polynym.Answer) -> Step:
     return ok(v1.BatchResolveIdentitiesResponse.Found(user=answer.user, identity=answer.identity))
 
 
+def got(found: polynym.Found) -> Step:
+    """Returns the answer with a user that was got or created."""
+    return {**ok(found.user), "created": found.created}
+
+
+class Kept:
+    """What the loops of look-ups have seen."""
+
+    def __init__(self) -> None:
+        self.is_over = False
+        self._answers = 0
+        self._errors: list[Step] = []
+
+    def count(self, answer: Step) -> None:
+        """Counts an answer, or keeps its error."""
+        if "error" in answer:
+            self._errors.append(answer["error"])
+        else:
+            self._answers += 1
+
+    def answer(self) -> Step:
+        """Returns the answer with all of it."""
+        return {"answers": self._answers, "errors": self._errors[:MOST_ERRORS]}
+
+
 def seconds(step: Step) -> float | None:
     """Returns the timeout of a step."""
     return to_seconds(step.get("timeout_ms"))
@@ -77,6 +105,7 @@ def connection(step: Step) -> Options:
         "token": step.get("token"),
         "tenant": step.get("tenant") or "",
         "timeout": seconds(step) or 2.0,
+        "batching": step.get("batching", True),
     }
 
 

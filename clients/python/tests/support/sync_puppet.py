@@ -24,6 +24,8 @@ class SyncPuppet:
         self.client: polynym.Client | None = None
         self.watch: polynym.Watch | None = None
         self.watched: queue.Queue[Step] = queue.Queue()
+        self.kept = steps.Kept()
+        self.loops: list[threading.Thread] = []
 
     def take(self, step: Step) -> Step:
         """Performs a step, and returns its answer."""
@@ -33,7 +35,12 @@ class SyncPuppet:
         """Replaces the client."""
         self.close()
         self.client = polynym.Client(**steps.connection(step))
-        return {"batching": False}
+        return {}
+
+    def on_close(self, step: Step) -> Step:
+        """Closes the client."""
+        self.close()
+        return {}
 
     def close(self) -> None:
         """Closes the client."""
@@ -65,6 +72,44 @@ class SyncPuppet:
         with ThreadPoolExecutor(len(requests)) as threads:
             results = threads.map(self.resolve, requests, map(steps.to_seconds, timeouts))
             return {"results": list(results)}
+
+    def on_keep_resolving(self, step: Step) -> Step:
+        """Begins loops of look-ups."""
+        self.kept = steps.Kept()
+        kept = self.kept
+
+        def loop() -> None:
+            while not kept.is_over:
+                kept.count(self.resolve(step["request"], None))
+
+        self.loops = [threading.Thread(target=loop) for _ in range(steps.LOOPS)]
+        for thread in self.loops:
+            thread.start()
+        return {}
+
+    def on_kept(self, step: Step) -> Step:
+        """Ends the loops."""
+        self.kept.is_over = True
+        for thread in self.loops:
+            thread.join()
+        return self.kept.answer()
+
+    def on_get_or_create(self, step: Step) -> Step:
+        """Gets or creates a user, in so many threads at once."""
+        assert self.client
+        client = self.client
+        user = parse(v1.CreateUserRequest, step["request"]).user
+        identifier = user.identities[0].identifier
+
+        def get_or_create(_: int) -> Step:
+            try:
+                return steps.got(client.get_or_create(identifier, user))
+            except PolynymError as error:
+                return steps.failed(error)
+
+        count = step.get("concurrency") or 1
+        with ThreadPoolExecutor(count) as threads:
+            return {"results": list(threads.map(get_or_create, range(count)))}
 
     def on_resolve_many(self, step: Step) -> Step:
         """Looks many identifiers up."""
