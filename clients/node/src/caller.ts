@@ -1,12 +1,13 @@
 // Calls by the rules of all methods: tenant, request id, deadline, retries, errors.
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import type { ServiceError } from "@grpc/grpc-js";
-import type { ErrorParts, PolynymError } from "./errors.js";
-import type { CallOptions, ConnectOptions } from "./options.js";
-import { Attempts, type Call } from "./retries.js";
+import { ClosedError, type PolynymError } from "./errors.js";
+import { Observed } from "./observer.js";
+import { type CallOptions, type ConnectOptions, backoffOf, checkedRetries, checkedTimeout } from "./options.js";
+import { Attempts, Budget, type Call, type Rules } from "./retries.js";
+import type { Server } from "./servers.js";
 import type { Method, Request, Response, Service, Stub } from "./service.js";
-import { partsOfFailure } from "./status.js";
+import { until } from "./signals.js";
+import { type Failure, failureOf } from "./status.js";
 import { type AttemptOptions, Transport } from "./transport.js";
 
 /** The fields that several requests have. */
@@ -15,12 +16,23 @@ interface CommonFields {
   requestId?: string;
 }
 
+/** Runs an attempt when it is its turn. */
+export type Turn = <T>(attempt: () => Promise<T>) => Promise<T>;
+
 /** The options of a call by `Caller`. */
 export interface UnaryOptions extends CallOptions {
   /** When the call ends, in place of `timeoutMs`: a time of `performance.now()`. */
   deadline?: number;
-  /** The error of an attempt that was made already. */
+  /** The error of a shared attempt that was made already. */
   failed?: PolynymError;
+  /** Waits for the turn of each attempt. */
+  turn?: Turn;
+}
+
+/** The options of a stream by `Caller`. */
+export interface StreamOptions extends CallOptions {
+  /** Is called with the server that the stream is sent to. */
+  onServer?: (server: Server) => void;
 }
 
 /** Makes the calls of a client. */
@@ -28,18 +40,38 @@ export class Caller {
   readonly #transport: Transport;
   readonly #tenant: string;
   readonly #timeout: number;
-  readonly #retries: number;
+  readonly #rules: Rules;
+  readonly #observer: ConnectOptions["observer"];
+  readonly #closed = new AbortController();
 
-  constructor(server: string, options: ConnectOptions) {
+  constructor(servers: string | readonly string[], options: ConnectOptions) {
     this.#tenant = options.tenant ?? "";
     this.#timeout = checkedTimeout(options.timeoutMs ?? 2_000);
-    this.#retries = checkedRetries(options.retries ?? 2);
-    this.#transport = new Transport(server, options);
+    const retries = checkedRetries(options.retries ?? 2);
+    this.#rules = { ...backoffOf(options), retries, budget: new Budget() };
+    this.#observer = options.observer;
+    this.#transport = new Transport(servers, options);
+  }
+
+  /** Aborted when the client is closed. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
   }
 
   /** When a call that begins now ends. */
   deadline({ timeoutMs }: CallOptions): number {
     return performance.now() + (timeoutMs === undefined ? this.#timeout : checkedTimeout(timeoutMs));
+  }
+
+  /** The attempts of a call with these options. */
+  attempts(call: Call, { retries }: CallOptions): Attempts {
+    return new Attempts(call, retries === undefined ? this.#rules : { ...this.#rules, retries: checkedRetries(retries) });
+  }
+
+  /** Waits until a server is connected. */
+  async connect(options: CallOptions = {}): Promise<void> {
+    const call = { name: "connect", changes: false };
+    await this.#connect(this.attempts(call, options), attemptOptions(options, this.deadline(options)));
   }
 
   /** Calls a method with one response. */
@@ -52,57 +84,52 @@ export class Caller {
     const message = this.#message(method, request);
     const path = pathOf(service, method);
     const attempt = attemptOptions(options, options.deadline ?? this.deadline(options));
-    const retries = options.retries === undefined ? this.#retries : checkedRetries(options.retries);
-    const attempts = new Attempts(callOf(method, message), retries);
-    if (options.failed !== undefined) {
-      await pause(attempts, { ...options.failed, message: options.failed.message }, attempt);
+    const attempts = this.attempts(callOf(method, message), options);
+    const { failed, turn = atOnce } = options;
+    if (failed !== undefined) {
+      const failure = { ...failed, message: failed.message };
+      await this.#wait(attempts, failure, attempts.resume(failure), attempt);
     }
+    const send = async () => {
+      await this.#transport.connect(attempt);
+      return turn(() => this.#transport.unary(path, method, message, attempt));
+    };
     for (;;) {
-      attempt.signal?.throwIfAborted();
       try {
-        return (await this.#transport.unary(path, method, message, attempt)) as Response<M>;
+        const observed = new Observed(this.#observer, path, attempts, attempt);
+        const response = (await observed.end(send())) as Response<M>;
+        this.#rules.budget.answered();
+        return response;
       } catch (error) {
-        await pause(attempts, failureOf(error, attempt.signal), attempt);
+        await this.#pause(attempts, error, attempt);
       }
     }
   }
 
   /** Calls a method with many responses. */
-  async *stream<M extends Method>(
+  stream<M extends Method>(
     service: Service,
     method: M,
     request: Request<M>,
-    options: CallOptions = {},
+    options: StreamOptions = {},
   ): AsyncGenerator<Response<M>, void, undefined> {
     const message = this.#message(method, request);
-    const attempt = this.#streamOptions(options);
-    try {
-      const responses = this.#transport.stream(pathOf(service, method), method, message, attempt);
-      yield* responses as AsyncGenerator<Response<M>, void, undefined>;
-    } catch (error) {
-      throw streamError(error, callOf(method, message), attempt.signal);
-    }
+    const path = pathOf(service, method);
+    const send = (attempt: AttemptOptions) => this.#transport.stream(path, method, message, attempt);
+    return this.#stream(path, callOf(method, message), send, options);
   }
 
   /** Calls a method with many requests and many responses. */
-  async *duplex<M extends Method>(
+  duplex<M extends Method>(
     service: Service,
     method: M,
     requests: AsyncIterable<Request<M>> | Iterable<Request<M>>,
     options: CallOptions = {},
   ): AsyncGenerator<Response<M>, void, undefined> {
-    const attempt = this.#streamOptions(options);
-    try {
-      const responses = this.#transport.duplex(
-        pathOf(service, method),
-        method,
-        messages(method, requests),
-        attempt,
-      );
-      yield* responses as AsyncGenerator<Response<M>, void, undefined>;
-    } catch (error) {
-      throw streamError(error, callOf(method, {}), attempt.signal);
-    }
+    const path = pathOf(service, method);
+    const send = (attempt: AttemptOptions) =>
+      this.#transport.duplex(path, method, messages(method, requests), attempt);
+    return this.#stream(path, callOf(method, {}), send, options);
   }
 
   /** A function for each method of the service. */
@@ -114,13 +141,62 @@ export class Caller {
     return Object.fromEntries(functions) as Stub<S>;
   }
 
-  /** Lets the next call open a new connection. Calls on the former one go on. */
-  replaceConnection(): void {
-    this.#transport.replace();
+  close(): void {
+    this.#closed.abort(new ClosedError());
+    this.#transport.close();
   }
 
-  close(): void {
-    this.#transport.close();
+  /** Connects within the deadline of a call with one response, and sends. */
+  async *#stream<R>(
+    path: string,
+    call: Call,
+    send: (attempt: AttemptOptions) => AsyncGenerator<object>,
+    options: StreamOptions,
+  ): AsyncGenerator<R, void, undefined> {
+    const attempt = attemptOptions(options, this.deadline(options));
+    const attempts = new Attempts(call, { ...this.#rules, retries: 0, budget: new Budget() });
+    await this.#connect(attempts, attempt);
+    options.onServer?.(attempt.server as Server);
+    attempt.deadline = options.timeoutMs === undefined ? Infinity : attempt.deadline;
+    const observed = new Observed(this.#observer, path, attempts, attempt);
+    try {
+      yield* observed.each(send(attempt)) as AsyncGenerator<R, void, undefined>;
+    } catch (error) {
+      await this.#pause(attempts, error, { ...attempt, deadline: 0 });
+    }
+  }
+
+  async #connect(attempts: Attempts, attempt: AttemptOptions): Promise<void> {
+    for (;;) {
+      try {
+        await this.#transport.connect(attempt);
+        return;
+      } catch (error) {
+        await this.#pause(attempts, error, attempt);
+      }
+    }
+  }
+
+  /** Waits before the next attempt, or throws the error of the call if there is none. */
+  async #pause(attempts: Attempts, error: unknown, attempt: AttemptOptions): Promise<void> {
+    const failure = failureOf(error);
+    const delay = failure && attempts.delay(failure);
+    if (attempt.signal?.aborted || failure === undefined) {
+      throw attempts.ended(attempt.signal?.aborted ? attempt.signal.reason : error);
+    }
+    await this.#wait(attempts, failure, delay, attempt);
+  }
+
+  async #wait(attempts: Attempts, failure: Failure, delay: number | undefined, attempt: AttemptOptions) {
+    const time = performance.now() + (delay ?? Infinity);
+    if (time >= attempt.deadline) {
+      throw attempts.error(failure);
+    }
+    const ended = attempt.signal ? AbortSignal.any([attempt.signal, this.closed]) : this.closed;
+    await until(time, ended);
+    if (ended.aborted) {
+      throw attempts.ended(ended.reason);
+    }
   }
 
   #message<M extends Method>(method: M, request: Request<M>): CommonFields {
@@ -133,10 +209,10 @@ export class Caller {
     }
     return message;
   }
+}
 
-  #streamOptions(options: CallOptions): AttemptOptions {
-    return attemptOptions(options, options.timeoutMs === undefined ? Infinity : this.deadline(options));
-  }
+function atOnce<T>(attempt: () => Promise<T>): Promise<T> {
+  return attempt();
 }
 
 function attemptOptions({ signal, headers }: CallOptions, deadline: number): AttemptOptions {
@@ -151,31 +227,6 @@ function callOf({ name, options }: Method, { requestId }: CommonFields): Call {
   return { name, changes: options.idempotencyLevel !== "NO_SIDE_EFFECTS", requestId };
 }
 
-/** Waits before the next attempt, or throws the error of the call if there is none. */
-async function pause(attempts: Attempts, failure: ErrorParts, { deadline, signal }: AttemptOptions) {
-  const delay = attempts.delay(failure);
-  if (delay === undefined || performance.now() + delay >= deadline) {
-    throw attempts.error(failure);
-  }
-  await sleep(delay, undefined, { signal }).catch(() => signal?.throwIfAborted());
-}
-
-/** The parts of a failure that a server or the transport reports; throws all others, such as the signal's reason. */
-function failureOf(error: unknown, signal: AbortSignal | undefined): ErrorParts {
-  signal?.throwIfAborted();
-  if (error instanceof Error && "code" in error && "metadata" in error) {
-    return partsOfFailure(error as ServiceError);
-  }
-  throw error;
-}
-
-function streamError(error: unknown, call: Call, signal: AbortSignal | undefined): PolynymError {
-  const failure = failureOf(error, signal);
-  const attempts = new Attempts(call, 0);
-  attempts.delay(failure);
-  return attempts.error(failure);
-}
-
 async function* messages<M extends Method>(
   method: M,
   requests: AsyncIterable<Request<M>> | Iterable<Request<M>>,
@@ -183,18 +234,4 @@ async function* messages<M extends Method>(
   for await (const request of requests) {
     yield method.requestType.fromPartial(request as never);
   }
-}
-
-function checkedTimeout(timeoutMs: number): number {
-  if (!(timeoutMs > 0)) {
-    throw new RangeError("timeoutMs must be greater than zero");
-  }
-  return timeoutMs;
-}
-
-function checkedRetries(retries: number): number {
-  if (!Number.isInteger(retries) || retries < 0) {
-    throw new RangeError("retries must be a whole number from 0 on");
-  }
-  return retries;
 }

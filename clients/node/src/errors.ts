@@ -72,6 +72,12 @@ export class UnavailableError extends PolynymError {}
 export class DeadlineExceededError extends PolynymError {}
 /** The server failed, or its answer makes no sense. */
 export class InternalError extends PolynymError {}
+/** The client is closed. Nothing was done. */
+export class ClosedError extends PolynymError {
+  constructor() {
+    super({ code: "CANCELLED", message: "the client is closed" });
+  }
+}
 /**
  * A change may or may not have happened: the answer was lost. The same call with the same `requestId` is safe: it is
  * applied once.

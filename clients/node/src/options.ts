@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import type { ChannelOptions, Interceptor } from "@grpc/grpc-js";
+import type { Observer } from "./observer.js";
 
 /** The options of a client. */
 export interface ConnectOptions {
@@ -23,8 +24,16 @@ export interface ConnectOptions {
   timeoutMs?: number;
   /** How often a failed call is attempted again: 2 by default, 0 for never. */
   retries?: number;
+  /** Whether calls wait for a server that cannot be reached until their deadline: yes by default. */
+  waitForReady?: boolean;
+  /** The first wait before a server is connected again, in milliseconds: 50 by default. */
+  firstBackoffMs?: number;
+  /** The longest wait before a server is connected again, in milliseconds: 1,000 by default. */
+  maxBackoffMs?: number;
   /** Whether concurrent `resolve` calls share requests: yes by default. */
   batching?: boolean;
+  /** Is called after each attempt of a call. */
+  observer?: Observer;
   /** Interceptors of @grpc/grpc-js, which see each attempt. */
   interceptors?: Interceptor[];
   /** Further options of the channel of @grpc/grpc-js. */
@@ -45,6 +54,8 @@ export interface CallOptions {
 
 /** Where a server listens. */
 export interface Target {
+  /** `HOST:PORT`. */
+  name: string;
   host: string;
   address: string;
   tls: boolean;
@@ -54,6 +65,22 @@ export interface Target {
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
+
+/** Where the servers listen: at least one, all with TLS or all without. */
+export type Targets = readonly [Target, ...Target[]];
+
+/** The addresses of a list, or of one string with commas between them. */
+export function parseTargets(servers: string | readonly string[]): Targets {
+  const list = typeof servers === "string" ? servers.split(",") : servers;
+  const [first, ...others] = list.map((server) => parseTarget(server.trim()));
+  if (first === undefined) {
+    throw new TypeError("the list of servers is empty");
+  }
+  if (others.some(({ tls }) => tls !== first.tls)) {
+    throw new TypeError("the servers must all be https://, or all http://");
+  }
+  return [first, ...others];
+}
 
 /** The address in `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`. */
 export function parseTarget(server: string): Target {
@@ -67,12 +94,37 @@ export function parseTarget(server: string): Target {
   const tls = scheme === undefined ? !loopback : scheme === "https";
   // A URL leaves out the port 80.
   const port = /:(\d+)$/.exec(rest)?.[1] ?? (tls ? "443" : "80");
-  return { host, address: `dns:${url.hostname}:${port}`, tls, loopback };
+  const name = `${url.hostname}:${port}`;
+  return { name, host, address: `dns:${name}`, tls, loopback };
 }
 
 function isLoopback(host: string): boolean {
   const version = isIP(host);
   return version === 0 ? host === "localhost" : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
+}
+
+/** How calls wait for a server that cannot be reached. */
+export function backoffOf({ waitForReady = true, firstBackoffMs = 50, maxBackoffMs = 1_000 }: ConnectOptions) {
+  if (!(firstBackoffMs > 0 && maxBackoffMs >= firstBackoffMs)) {
+    throw new RangeError("firstBackoffMs must be greater than zero, and maxBackoffMs no less");
+  }
+  return { waitForReady, firstBackoffMs, maxBackoffMs };
+}
+
+/** A timeout that a call can have. */
+export function checkedTimeout(timeoutMs: number): number {
+  if (!(timeoutMs > 0)) {
+    throw new RangeError("timeoutMs must be greater than zero");
+  }
+  return timeoutMs;
+}
+
+/** A number of retries that a call can have. */
+export function checkedRetries(retries: number): number {
+  if (!Number.isInteger(retries) || retries < 0) {
+    throw new RangeError("retries must be a whole number from 0 on");
+  }
+  return retries;
 }
 
 /** Reads a file that an option names. */

@@ -1,8 +1,9 @@
 // Errors from the statuses that a server or the transport reports.
-import { type ServiceError, status as codes } from "@grpc/grpc-js";
+import { Metadata, type ServiceError, status as codes } from "@grpc/grpc-js";
 import { type Code, type ErrorParts, PolynymError, errorOf } from "./errors.js";
 import { BadRequest, ErrorInfo, RetryInfo } from "./gen/google/rpc/error_details.js";
 import { Status } from "./gen/google/rpc/status.js";
+import { Unreachable } from "./servers.js";
 
 /** The error of an item of a batch, such as those of `directory.batchGetUsers`. */
 export function errorOfStatus(status: Status): PolynymError {
@@ -10,20 +11,52 @@ export function errorOfStatus(status: Status): PolynymError {
 }
 
 /** The transport's names for lost connections. */
-const LOST: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNKNOWN"]);
+const LOST: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
+/** What grpc-js says of calls that no server has seen. */
+const NEVER_SENT =
+  /No connection established|Name resolution failed|Channel closed before|Stream refused|Waiting for LB pick/;
 
-/** What a failed attempt of a call reports. Without a reason, the transport made it, and no server. */
-export function partsOfFailure(failure: ServiceError): ErrorParts {
-  const [details] = failure.metadata?.get("grpc-status-details-bin") ?? [];
+/** A failed attempt. */
+export interface Failure extends ErrorParts {
+  /** No server has seen the request. */
+  neverSent?: boolean;
+}
+
+/** What a failed attempt reports, or undefined if the error is no failure of one. */
+export function failureOf(error: unknown): Failure | undefined {
+  if (error instanceof Unreachable) {
+    return unreachable(error.cause);
+  }
+  return error instanceof Error && "metadata" in error && error.metadata instanceof Metadata
+    ? failureOfCall(error as ServiceError)
+    : undefined;
+}
+
+/** Without a reason, the transport reports the failure, and no server: its words are for the cause alone. */
+function failureOfCall(error: ServiceError): Failure {
+  const [details] = error.metadata?.get("grpc-status-details-bin") ?? [];
   const parts = partsOfStatus({
     ...(details instanceof Buffer ? decodeDetails(details) : { details: [] }),
-    code: failure.code,
-    message: failure.details || failure.message,
+    code: error.code,
+    message: error.details || error.message,
   });
   if (parts.reason !== undefined) {
     return parts;
   }
-  return { ...parts, code: LOST.has(parts.code) ? "UNAVAILABLE" : parts.code, cause: failure };
+  if (NEVER_SENT.test(error.details)) {
+    return unreachable(error);
+  }
+  const code = LOST.has(parts.code) ? "UNAVAILABLE" : parts.code;
+  return { ...parts, code, message: TEXTS[code] ?? `no answer of a server of Polynym: ${code}`, cause: error };
+}
+
+const TEXTS: Partial<Record<Code, string>> = {
+  DEADLINE_EXCEEDED: "the deadline has passed",
+  UNAVAILABLE: "the connection was lost before the answer came",
+};
+
+function unreachable(cause: unknown): Failure {
+  return { code: "UNAVAILABLE", message: "the server cannot be reached", neverSent: true, cause };
 }
 
 function decodeDetails(details: Buffer): Pick<Status, "details"> {

@@ -1,62 +1,46 @@
 // One attempt of a call.
 import { type Duplex, Readable } from "node:stream";
-import { Client, type ClientReadableStream, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
-import { type ConnectOptions, parseTarget } from "./options.js";
+import { type ConnectOptions, type Target, backoffOf, parseTargets } from "./options.js";
+import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
 import { onAbort } from "./signals.js";
 
 const USER_AGENT = "polynym-node/0.1.0";
-/** How many attempts in a row reach their deadlines without an answer on a dead connection. */
-const SILENT_DEADLINES = 2;
-/** What grpc-js says of a call that had a connection when its deadline came. A server says something else. */
-const NO_ANSWER = /^Deadline exceeded.*remote_addr=/;
-
 /** What an attempt needs besides its request. */
 export interface AttemptOptions {
   /** When it ends, in milliseconds of `performance.now()`. */
   deadline: number;
   signal?: AbortSignal;
   headers?: Readonly<Record<string, string>>;
+  /** The server that has the attempt. The next one prefers another. */
+  server?: Server;
 }
 
-/** A connection to a server, opened with the first call. */
+/** Sends attempts to the servers. */
 export class Transport {
   readonly #token: TokenSource;
-  readonly #open: () => Client;
-  #client: Client;
-  #unanswered = 0;
-  #isClosed = false;
+  readonly #servers: Servers;
 
-  constructor(server: string, options: ConnectOptions) {
-    const target = parseTarget(server);
-    this.#token = tokenSource(target, options);
-    const credentials = channelCredentials(target, options);
-    const channelOptions = {
-      "grpc.enable_channelz": 0,
-      "grpc.enable_retries": 0,
-      "grpc.initial_reconnect_backoff_ms": 100,
-      // Only while a call is open: a connection that has died in silence ends after 15 s.
-      "grpc.keepalive_time_ms": 10_000,
-      "grpc.keepalive_timeout_ms": 5_000,
-      "grpc.max_reconnect_backoff_ms": 5_000,
-      "grpc.primary_user_agent": USER_AGENT,
-      "grpc.service_config_disable_resolution": 1,
-      "grpc.use_local_subchannel_pool": 1,
-      // Pages have up to 4 MiB, which smaller windows would send in many round trips.
-      "grpc-node.flow_control_window": 1024 * 1024,
-      ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
-      ...options.channelOptions,
-      interceptors: options.interceptors ?? [],
-    };
-    this.#open = () => new Client(target.address, credentials, channelOptions);
-    this.#client = this.#open();
+  constructor(servers: string | readonly string[], options: ConnectOptions) {
+    const targets = parseTargets(servers);
+    this.#token = tokenSource(targets, options);
+    const credentials = channelCredentials(targets, options);
+    const open = (target: Target) => () => new Client(target.address, credentials, channelOptions(target, options));
+    this.#servers = new Servers(targets.map((target) => new Server(target.name, open(target))));
   }
 
-  /** A call with one response. It fails with a `ServiceError`. */
+  /** Waits until a server is connected, and has the options name it. Fails with `Unreachable`. */
+  async connect(options: AttemptOptions): Promise<void> {
+    options.server = await this.#servers.next(options.deadline, options.signal, options.server);
+  }
+
+  /** A call with one response, to the server of the options. It fails with a `ServiceError`. */
   unary(path: string, method: Method, request: object, options: AttemptOptions): Promise<object> {
+    const server = options.server as Server;
     return new Promise((resolve, reject) => {
-      const call = this.#client.makeUnaryRequest<object, object>(
+      const call = server.client.makeUnaryRequest<object, object>(
         path,
         encoder(method),
         decoder(method),
@@ -65,7 +49,7 @@ export class Transport {
         { deadline: wallClock(options.deadline) },
         (error, response) => {
           leave();
-          this.#note(error);
+          server.note(error);
           if (error === null) {
             resolve(response as object);
           } else {
@@ -77,9 +61,9 @@ export class Transport {
     });
   }
 
-  /** A call with many responses, sent when the iteration begins. It fails with a `ServiceError`. */
+  /** A call with many responses, to the server of the options. It fails with a `ServiceError`. */
   async *stream(path: string, method: Method, request: object, options: AttemptOptions): AsyncGenerator<object> {
-    const call = this.#client.makeServerStreamRequest<object, object>(
+    const call = (options.server as Server).client.makeServerStreamRequest<object, object>(
       path,
       encoder(method),
       decoder(method),
@@ -90,14 +74,14 @@ export class Transport {
     yield* responses(call, options.signal);
   }
 
-  /** A call with many requests and many responses, sent as fast as the server takes the requests. */
+  /** A call with many requests and many responses, sent as fast as the server of the options takes the requests. */
   async *duplex(
     path: string,
     method: Method,
     requests: AsyncIterable<object>,
     options: AttemptOptions,
   ): AsyncGenerator<object> {
-    const call = this.#client.makeBidiStreamRequest<object, object>(
+    const call = (options.server as Server).client.makeBidiStreamRequest<object, object>(
       path,
       encoder(method),
       decoder(method),
@@ -113,31 +97,8 @@ export class Transport {
     }
   }
 
-  /** Lets the next call open a new connection. Calls on the former one go on. */
-  replace(): void {
-    if (!this.#isClosed) {
-      this.#unanswered = 0;
-      const former = this.#client;
-      this.#client = this.#open();
-      former.close();
-    }
-  }
-
   close(): void {
-    this.#isClosed = true;
-    this.#client.close();
-  }
-
-  /** Notes the end of an attempt. The last of several deadlines leaves the connection; calls on it go on. */
-  #note(error: ServiceError | null): void {
-    if (error === null || error.metadata.get("grpc-status-details-bin").length > 0) {
-      this.#unanswered = 0;
-    } else if (error.code === status.DEADLINE_EXCEEDED && NO_ANSWER.test(error.details)) {
-      this.#unanswered++;
-    }
-    if (this.#unanswered >= SILENT_DEADLINES) {
-      this.replace();
-    }
+    this.#servers.close();
   }
 
   #metadata({ headers }: AttemptOptions): Metadata {
@@ -151,6 +112,31 @@ export class Transport {
     }
     return metadata;
   }
+}
+
+function channelOptions(target: Target, options: ConnectOptions) {
+  const { firstBackoffMs, maxBackoffMs } = backoffOf(options);
+  // The addresses of a name take turns. Those of this host are one server.
+  const policy = target.loopback ? "pick_first" : "round_robin";
+  return {
+    "grpc.dns_min_time_between_resolutions_ms": 1_000,
+    "grpc.enable_channelz": 0,
+    "grpc.enable_retries": 0,
+    "grpc.initial_reconnect_backoff_ms": firstBackoffMs,
+    // Only while a call is open: a connection that has died in silence ends after 15 s.
+    "grpc.keepalive_time_ms": 10_000,
+    "grpc.keepalive_timeout_ms": 5_000,
+    "grpc.max_reconnect_backoff_ms": maxBackoffMs,
+    "grpc.primary_user_agent": USER_AGENT,
+    "grpc.service_config": JSON.stringify({ loadBalancingConfig: [{ [policy]: {} }] }),
+    "grpc.service_config_disable_resolution": 1,
+    "grpc.use_local_subchannel_pool": 1,
+    // Pages have up to 4 MiB, which smaller windows would send in many round trips.
+    "grpc-node.flow_control_window": 1024 * 1024,
+    ...(target.loopback ? { "grpc.enable_http_proxy": 0 } : {}),
+    ...options.channelOptions,
+    interceptors: options.interceptors ?? [],
+  };
 }
 
 /** A time of `performance.now()` as one of `Date.now()`. */

@@ -10,6 +10,7 @@ import {
 import type { Event, EventType } from "./gen/polynym/v1/journal.js";
 import type { CallOptions } from "./options.js";
 import { isTransient } from "./retries.js";
+import type { Server } from "./servers.js";
 import { onAbort } from "./signals.js";
 
 /** The longest delay before a watch connects again, in milliseconds. */
@@ -55,14 +56,14 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   readonly #first: Promise<IteratorResult<WatchResponse, void>>;
 
   /** Use `client.watch`. */
-  constructor(caller: Caller, options: WatchOptions, clientClosed: AbortSignal, maxSilence = MAX_SILENCE) {
+  constructor(caller: Caller, options: WatchOptions, maxSilence = MAX_SILENCE) {
     this.#maxSilence = maxSilence;
     this.#caller = caller;
     this.#options = options;
     this.#resumeToken = options.resumeToken ?? "";
     const { signal } = this.#closed;
     this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
-    this.#unlisten = onAbort(clientClosed, () => this.close());
+    this.#unlisten = onAbort(caller.closed, () => this.close());
     this.#responses = this.#connections();
     this.#first = this.#responses.next();
     this.started = this.#first.then(() => undefined);
@@ -125,7 +126,9 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   async *#connection(): AsyncGenerator<WatchResponse, void, undefined> {
     const silence = new AbortController();
     const silent = new UnavailableError({ code: "UNAVAILABLE", message: "the watch was silent for too long" });
-    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]));
+    let server: Server | undefined;
+    const onServer = (chosen: Server) => (server = chosen);
+    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]), onServer);
     try {
       for (;;) {
         const timer = setTimeout(() => silence.abort(silent), this.#maxSilence);
@@ -137,7 +140,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       }
     } catch (error) {
       if (error === silent) {
-        this.#caller.replaceConnection();
+        server?.replace();
       }
       throw error;
     } finally {
@@ -145,7 +148,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
-  #stream(signal: AbortSignal): AsyncGenerator<WatchResponse, void, undefined> {
+  #stream(signal: AbortSignal, onServer: (server: Server) => void): AsyncGenerator<WatchResponse, void, undefined> {
     const { tenant, userIds, types, headers } = this.#options;
     const request: Partial<WatchRequest> = {
       tenant,
@@ -153,7 +156,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       types: types && [...types],
       resumeToken: this.#resumeToken,
     };
-    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal });
+    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal, onServer });
   }
 }
 

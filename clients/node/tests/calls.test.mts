@@ -4,8 +4,10 @@ import { type TestContext, test } from "node:test";
 import {
   AlreadyExistsError,
   type Client,
+  ClosedError,
   type Code,
   type ConnectOptions,
+  Consistency,
   DeadlineExceededError,
   InvalidArgumentError,
   NotFoundError,
@@ -14,6 +16,7 @@ import {
   ResourceExhaustedError,
   UnavailableError,
   connect,
+  email,
 } from "polynym";
 import { Failure, LOST, SERVICES, type Script, type SeenCall, scripted } from "./scripted.mjs";
 
@@ -31,6 +34,12 @@ async function start(context: TestContext, scripts: Script[], options: ConnectOp
     server.stop();
   });
   return { client, calls: server.calls };
+}
+
+async function until(condition: () => unknown) {
+  while (!condition()) {
+    await new Promise(setImmediate);
+  }
 }
 
 async function failureOf(call: Promise<unknown>): Promise<PolynymError> {
@@ -216,35 +225,111 @@ test("a signal ends a call, and the wait before an attempt", async (context) => 
     const reason = new Error("no longer needed");
     const sent = calls.length;
     const result = assert.rejects(call(client, controller.signal), reason);
-    while (calls.length === sent) {
-      await new Promise(setImmediate);
-    }
+    await until(() => calls.length > sent);
     controller.abort(reason);
     await result;
   };
-  await aborted((client, signal) => client.registry.enableUser({}, { signal }));
-  await aborted((client, signal) => client.registry.enableUser({}, { signal }));
-  while (!calls[0]?.cancelled) {
-    await new Promise(setImmediate);
-  }
+  await aborted((client, signal) => client.directory.getUser({}, { signal }));
+  await aborted((client, signal) => client.directory.getUser({}, { signal }));
+  await until(() => calls[0]?.cancelled);
   assert.equal(calls.length, 2);
   await assert.rejects(client.directory.getUser({}, { signal: AbortSignal.abort(new Error("before")) }), /before/);
   assert.equal(calls.length, 2);
 });
 
-test("calls under way end before a closed client, and further ones fail", async (context) => {
+test("a change that its caller ends has an unknown outcome once it may have happened", async (context) => {
+  const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 50_000 });
+  const { client, calls } = await start(context, [never, lost, wait]);
+  for (const attempts of [1, 2]) {
+    const controller = new AbortController();
+    const reason = new Error("no longer needed");
+    const [sent, result] = [calls.length, failureOf(client.registry.enableUser({}, { signal: controller.signal }))];
+    await until(() => calls.length === sent + attempts);
+    controller.abort(reason);
+    const error = await result;
+    assert(error instanceof OutcomeUnknownError);
+    assert.equal(error.cause, reason);
+    assert.equal(error.requestId, calls.at(-1)?.request.requestId);
+  }
+});
+
+test("calls under way end before a closed client, and further ones fail by one error", async (context) => {
   let answer!: () => void;
   const answered = new Promise<object>((resolve) => (answer = () => resolve({})));
   const { client, calls } = await start(context, [() => answered]);
   const call = client.directory.getUser({});
-  while (calls.length === 0) {
-    await new Promise(setImmediate);
-  }
+  await until(() => calls.length === 1);
   client.close();
-  await assert.rejects(client.directory.getUser({}));
+  const watch = client.watch();
+  const entrances: Promise<unknown>[] = [
+    client.directory.getUser({}),
+    client.registry.enableUser({}),
+    client.resolve(email("a@b.c")),
+    client.resolve(email("a@b.c"), { consistency: Consistency.LINEARIZABLE }),
+    client.resolveMany([email("a@b.c")]),
+    client.getOrCreate(email("a@b.c")),
+    client.search().next(),
+    client.history("a").next(),
+    client.admin.exportUsers({})[Symbol.asyncIterator]().next(),
+    client.connect(),
+    watch.started,
+    watch[Symbol.asyncIterator]().next(),
+  ];
+  for (const entrance of entrances) {
+    const error = await failureOf(entrance);
+    assert(error instanceof ClosedError);
+    assert.deepEqual([error.code, error.message], ["CANCELLED", "the client is closed"]);
+  }
   answer();
   await call;
   assert.equal(calls.length, 1);
+});
+
+test("closing a client ends waiting calls: what may have happened stays unknown", async (context) => {
+  const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 50_000 });
+  const { client, calls } = await start(context, [lost, wait, wait]);
+  const change = failureOf(client.registry.enableUser({}));
+  await until(() => calls.length === 2);
+  const read = failureOf(client.directory.getUser({}));
+  await until(() => calls.length === 3);
+  await new Promise(setImmediate);
+  client.close();
+  const error = await change;
+  assert(error instanceof OutcomeUnknownError);
+  assert.equal(error.requestId, calls[0]?.request.requestId);
+  assert((await read) instanceof ClosedError);
+});
+
+test("a lasting outage uses up the budget of retries, and answers fill it", async (context) => {
+  const outage = Array<Script>(30).fill(lost);
+  const { client, calls } = await start(context, [...outage, OK]);
+  const call = () => client.directory.getUser({}).catch(() => undefined);
+  await call();
+  await call();
+  assert.equal(calls.length, 5);
+  for (let count = 0; count < 25; count++) {
+    await call();
+  }
+  assert.equal(calls.length, 30);
+  for (let count = 0; count < 70; count++) {
+    await call();
+  }
+  assert.equal(calls.length, 100);
+});
+
+test("errors without an answer of the server have words of this client", async (context) => {
+  const texts: [Script, string][] = [
+    [lost, "the connection was lost before the answer came"],
+    [fails("INTERNAL"), "the connection was lost before the answer came"],
+    [fails("UNIMPLEMENTED"), "no answer of a server of Polynym: UNIMPLEMENTED"],
+    [never, "the deadline has passed"],
+  ];
+  const { client } = await start(context, texts.map(([script]) => script), { retries: 0 });
+  for (const [, text] of texts) {
+    const error = await failureOf(client.directory.getUser({}, { timeoutMs: 500 }));
+    assert.equal(error.message, text);
+    assert(error.cause instanceof Error);
+  }
 });
 
 test("calls have the token, the client's name and the caller's headers", async (context) => {
@@ -280,9 +365,7 @@ test("streams have typed errors and stop at the caller's break", async (context)
   for await (const _ of client.admin.exportUsers({})) {
     break;
   }
-  while (!calls[1]?.cancelled) {
-    await new Promise(setImmediate);
-  }
+  await until(() => calls[1]?.cancelled);
 });
 
 test("two deadlines in a row open a new connection, and the calls on the former one go on", async (context) => {
@@ -293,9 +376,7 @@ test("two deadlines in a row open a new connection, and the calls on the former 
   const expires = async () => assert((await failureOf(resolve(300))) instanceof DeadlineExceededError);
   await resolve();
   const patient = resolve();
-  while (calls.length < 2) {
-    await new Promise(setImmediate);
-  }
+  await until(() => calls.length === 2);
   await expires();
   await resolve();
   await expires();

@@ -3,6 +3,7 @@ import {
   BatchResolveIdentitiesRequest,
   BatchResolveIdentitiesResponse_Found as Found,
   type Client,
+  CreateUserRequest,
   Event,
   type Identifier,
   ListHistoryRequest,
@@ -39,6 +40,7 @@ type Answer = Record<string, unknown>;
 export class Puppet {
   #client!: Client;
   #watch?: Watch;
+  #loops?: Loops;
 
   /** Takes one step, and returns its answer. */
   async take(step: Step): Promise<Answer> {
@@ -70,6 +72,15 @@ export class Puppet {
         return this.#beginWatch(step);
       case "watched":
         return this.#endWatch(step);
+      case "keep_resolving":
+        return this.#keepResolving(step);
+      case "kept":
+        return this.#kept();
+      case "get_or_create":
+        return this.#getOrCreate(step);
+      case "close":
+        this.#client.close();
+        return {};
       default:
         throw new Error(`no step ${step.op}`);
     }
@@ -130,6 +141,32 @@ export class Puppet {
     return this.#client.history(user?.value ?? "", options);
   }
 
+  #keepResolving({ request }: Step): Answer {
+    this.#loops = new Loops(() => this.#resolve(request, null));
+    return {};
+  }
+
+  async #kept(): Promise<Answer> {
+    return (await this.#loops?.end()) ?? {};
+  }
+
+  async #getOrCreate({ request, concurrency }: Step): Promise<Answer> {
+    const { user } = decode(CreateUserRequest, request);
+    const identifier = user?.identities[0]?.identifier as Identifier;
+    const once = async () => {
+      try {
+        const got = await this.#client.getOrCreate(identifier, user);
+        return { ...ok(got.user, User), created: got.created };
+      } catch (error) {
+        return errorJson(error);
+      }
+    };
+    if (typeof concurrency !== "number") {
+      return once();
+    }
+    return { results: await Promise.all(Array.from({ length: concurrency }, once)) };
+  }
+
   async #beginWatch({ request }: Step): Promise<Answer> {
     this.#watch?.close();
     this.#watch = this.#client.watch(decode(WatchRequest, request));
@@ -142,6 +179,33 @@ export class Puppet {
     const answer = await list(firstOf(watch, count as number), Event);
     clearTimeout(timer);
     return answer;
+  }
+}
+
+/** Callers that look up one identifier again and again. */
+class Loops {
+  #answers = 0;
+  #isEnded = false;
+  readonly #errors: Answer[] = [];
+  readonly #loops: Promise<void>[];
+
+  constructor(resolve: () => Promise<unknown>) {
+    this.#loops = Array.from({ length: 8 }, () => this.#loop(resolve));
+  }
+
+  async end(): Promise<Answer> {
+    this.#isEnded = true;
+    await Promise.all(this.#loops);
+    return { answers: this.#answers, errors: this.#errors.slice(0, 20) };
+  }
+
+  async #loop(resolve: () => Promise<unknown>) {
+    while (!this.#isEnded) {
+      await resolve().then(
+        () => this.#answers++,
+        (error) => this.#errors.push(errorJson(error).error as Answer),
+      );
+    }
   }
 }
 

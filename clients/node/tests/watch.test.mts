@@ -111,7 +111,7 @@ test("a watch without heartbeats goes on by another connection", async (context)
   // The server answers pings: only the missing responses tell.
   const { calls, stop, address } = await scripted(responses(heartbeat, event(1)), responses(heartbeat, event(2)));
   const caller = new Caller(address, {});
-  const watch = new Watch(caller, {}, new AbortController().signal, 200);
+  const watch = new Watch(caller, {}, 200);
   context.after(() => {
     watch.close();
     caller.close();
