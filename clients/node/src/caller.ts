@@ -180,7 +180,7 @@ export class Caller {
   /** Waits before the next attempt, or throws the error of the call if there is none. */
   async #pause(attempts: Attempts, error: unknown, attempt: AttemptOptions): Promise<void> {
     const failure = failureOf(error);
-    const delay = failure && attempts.delay(failure);
+    const delay = failure && attempts.delay(failure, attempt.sent);
     if (attempt.signal?.aborted || failure === undefined) {
       throw attempts.ended(attempt.signal?.aborted ? attempt.signal.reason : error);
     }
@@ -216,7 +216,7 @@ function atOnce<T>(attempt: () => Promise<T>): Promise<T> {
 }
 
 function attemptOptions({ signal, headers }: CallOptions, deadline: number): AttemptOptions {
-  return { signal, headers, deadline };
+  return { signal, headers, deadline, sent: 0 };
 }
 
 function pathOf(service: Service, method: Method): string {

@@ -25,13 +25,21 @@ export interface Call {
 /** The budget of a client: failed attempts use it up, so that a lasting outage has hardly any retries. */
 export class Budget {
   #tokens = 10;
+  #lastLoss = -Infinity;
 
   /** Whether there may be retries. */
   get allows(): boolean {
     return this.#tokens > 5;
   }
 
-  failed(): void {
+  /** An attempt that was sent at this time has failed. Those that are lost with one connection count once. */
+  failed({ reason }: ErrorParts, sent: number): void {
+    if (reason === undefined) {
+      if (sent < this.#lastLoss) {
+        return;
+      }
+      this.#lastLoss = performance.now();
+    }
     this.#tokens = Math.max(this.#tokens - 1, 0);
   }
 
@@ -69,14 +77,17 @@ export class Attempts {
     return this.rules.retries - this.#failed;
   }
 
-  /** Notes a failed attempt. Returns the milliseconds to wait before the next one, or undefined if it was the last. */
-  delay(failure: Failure): number | undefined {
+  /**
+   * Notes a failed attempt that was sent at this time. Returns the milliseconds to wait before the next one, or
+   * undefined if it was the last.
+   */
+  delay(failure: Failure, sent: number): number | undefined {
     this.#settle(failure);
     if (failure.neverSent) {
       return this.rules.waitForReady ? this.#backoff() : undefined;
     }
     if (this.#repeatable(failure) && failure.retryAfterMs === undefined) {
-      this.rules.budget.failed();
+      this.rules.budget.failed(failure, sent);
     } else if (!isTransient(failure) && failure.reason !== undefined) {
       this.rules.budget.answered();
     }

@@ -14,6 +14,8 @@ export interface AttemptOptions {
   deadline: number;
   signal?: AbortSignal;
   headers?: Readonly<Record<string, string>>;
+  /** When it was sent: a time of `performance.now()`. */
+  sent: number;
   /** The server that has the attempt. The next one prefers another. */
   server?: Server;
 }
@@ -34,6 +36,7 @@ export class Transport {
   /** Waits until a server is connected, and has the options name it. Fails with `Unreachable`. */
   async connect(options: AttemptOptions): Promise<void> {
     options.server = await this.#servers.next(options.deadline, options.signal, options.server);
+    options.sent = performance.now();
   }
 
   /** A call with one response, to the server of the options. It fails with a `ServiceError`. */
