@@ -26,6 +26,7 @@ export { email, handle, phone, social, url } from "./identifiers.js";
 export type { Outcome, Resolution, ResolveOptions } from "./lookups/lookups.js";
 export type { ObservedAttempt, Observer } from "./observer.js";
 export type { CallOptions, ConnectOptions } from "./options.js";
+export { Reason } from "./reasons.js";
 export type { Stub } from "./service.js";
 export { errorOfStatus } from "./status.js";
 export type { GetOrCreateOptions, GotOrCreated, NewUser } from "./users.js";

@@ -1,6 +1,7 @@
 // Which failed attempts are repeated, when, and whether the outcome of a change is known.
 import { type Code, type ErrorParts, OutcomeUnknownError, PolynymError, errorOf } from "./errors.js";
 import type { backoffOf } from "./options.js";
+import { Reason } from "./reasons.js";
 import type { Failure } from "./status.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
@@ -10,7 +11,9 @@ const NOT_DONE: ReadonlySet<Code> = new Set<Code>([
   "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
 ]);
 /** The server's reasons after which a change may have happened. */
-const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set(["ANSWERS_UNREAD", "DEADLINE", "OUTCOME_UNKNOWN"]);
+const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set([
+  Reason.ANSWERS_UNREAD, Reason.DEADLINE, Reason.OUTCOME_UNKNOWN,
+]);
 
 /** The properties of a call that its retries depend on. */
 export interface Call {

@@ -122,7 +122,6 @@ export class Servers {
   #take(servers: readonly Server[], last: Server | undefined): Server {
     const others = servers.filter((server) => server !== last);
     const candidates = others.length > 0 ? others : servers;
-    this.#turn = (this.#turn + 1) % this.all.length;
-    return candidates[this.#turn % candidates.length] as Server;
+    return candidates[this.#turn++ % candidates.length] as Server;
   }
 }

@@ -6,6 +6,7 @@ import { RegistryServiceDefinition as Registry } from "./gen/polynym/v1/registry
 import { Identifier, type User } from "./gen/polynym/v1/types.js";
 import type { Resolution, ResolveOptions } from "./lookups/lookups.js";
 import type { CallOptions } from "./options.js";
+import { Reason } from "./reasons.js";
 import type { Request } from "./service.js";
 
 /** The user to be created. */
@@ -36,7 +37,7 @@ export async function getOrCreate(
   try {
     return await find();
   } catch (error) {
-    if (!(error instanceof NotFoundError && error.reason === "IDENTITY_NOT_FOUND")) {
+    if (!(error instanceof NotFoundError && error.reason === Reason.IDENTITY_NOT_FOUND)) {
       throw error;
     }
   }

@@ -42,7 +42,7 @@ export async function start(context: TestContext, scripts: Script[], options: Co
 }
 
 export async function until(condition: () => unknown) {
-  while (!condition()) {
+  while (!(await condition())) {
     await new Promise(setImmediate);
   }
 }

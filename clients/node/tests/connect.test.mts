@@ -1,15 +1,13 @@
 // Addresses, tokens and TLS.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, mock, test } from "node:test";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { type ConnectOptions, UnavailableError, connect } from "polynym";
-import { parseTarget } from "../src/options.js";
+import { parseTarget, parseTargets } from "../src/options.js";
 import { scripted } from "./scripted.mjs";
 
 function folder(context: TestContext): string {
@@ -48,14 +46,17 @@ test("addresses have TLS by their scheme, or beyond this host", () => {
   }
 });
 
-test("a change that no server saw has not happened", async () => {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  const client = connect(`127.0.0.1:${port}`, { timeoutMs: 20_000 });
-  await assert.rejects(client.registry.createUser({}), UnavailableError);
-  client.close();
+test("several servers have one scheme", () => {
+  const names = (servers: string | string[]) => parseTargets(servers).map(({ name }) => name);
+  assert.deepEqual(names("https://a:1, https://b"), ["a:1", "b:443"]);
+  assert.deepEqual(names(["http://a:1", "http://b:2"]), ["a:1", "b:2"]);
+  const mixed = /^the servers must all be https:\/\/, or all http:\/\/$/;
+  for (const servers of ["https://a:1,http://b:2", "127.0.0.1:1,b:2"]) {
+    assert.throws(() => connect(servers), { message: mixed });
+  }
+  assert.throws(() => connect([]), { message: "the list of servers is empty" });
+  const token = { token: "secret" };
+  assert.throws(() => connect("http://127.0.0.1:1,http://users:2", token), /would be sent to users without encryption/);
 });
 
 test("a token is sent without TLS to this host alone, or if that is wanted", async () => {
@@ -113,6 +114,7 @@ test("faulty credentials are refused without showing them", (context) => {
     [{ cert: "a" }, /^a client certificate needs both cert and key$/],
     [{ cert: "a", key: "b" }, /^a client certificate needs a server at https:/],
     [{ timeoutMs: -1 }, /^timeoutMs must be greater than zero$/],
+    [{ firstBackoffMs: 0 }, /^firstBackoffMs must be greater than zero, and maxBackoffMs no less$/],
     [{ retries: 0.5 }, /^retries must be a whole number from 0 on$/],
   ];
   for (const [options, message] of faults) {

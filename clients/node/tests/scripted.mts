@@ -76,7 +76,12 @@ export class Failure {
 export const LOST = new Failure("UNAVAILABLE");
 
 /** Starts a server. Each call takes the next answer; the last one serves all further calls. */
-export async function scripted(...scripts: Script[]) {
+export function scripted(...scripts: Script[]) {
+  return scriptedAt("127.0.0.1:0", ...scripts);
+}
+
+/** The same, at this address. */
+export async function scriptedAt(address: string, ...scripts: Script[]) {
   const calls: SeenCall[] = [];
   const answer = (method: string, call: any): unknown => {
     const seen: SeenCall = { method, request: call.request, headers: call.metadata, cancelled: false, peer: call.getPeer() };
@@ -89,11 +94,11 @@ export async function scripted(...scripts: Script[]) {
     server.addService(definitionOf(service), implementationOf(service, answer));
   }
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync("127.0.0.1:0", ServerCredentials.createInsecure(), (error, port) =>
+    server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) =>
       error ? reject(error) : resolve(port),
     ),
   );
-  return { address: `http://127.0.0.1:${port}`, calls, stop: () => server.forceShutdown() };
+  return { address: `http://${address.replace(/\d+$/, String(port))}`, calls, stop: () => server.forceShutdown() };
 }
 
 type AnyService = (typeof SERVICES)[number];

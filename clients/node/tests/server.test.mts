@@ -10,18 +10,22 @@ import {
   AlreadyExistsError,
   type AttributeValue,
   type Client,
+  Event,
   EventType,
   NotFoundError,
   PolynymError,
+  Reason,
   State,
   User,
   connect,
   email,
   errorOfStatus,
+  eventTypeOf,
   handle,
   phone,
 } from "polynym";
 import { type TestServer, startServer } from "polynym/testing";
+import { SERVICES } from "./scripted.mjs";
 
 const root = new URL("../../", import.meta.url);
 const text = (value: string): AttributeValue => ({ kind: { $case: "stringValue", value } });
@@ -92,6 +96,84 @@ test("errors say what is wrong", async () => {
   const { results } = await client.directory.batchGetUsers({ userIds: ["no-id"] });
   assert(results[0]?.outcome?.$case === "error");
   assert.equal(errorOfStatus(results[0].outcome.value).reason, "USER_ID_INVALID");
+});
+
+test("a user is created by the first caller who wants it, and found by all others", async () => {
+  const identifier = email("Carl@example.com");
+  const user = { displayName: "Carl", identities: [{ identifier: handle("carl") }] };
+  const results = await Promise.all(Array.from({ length: 32 }, () => client.getOrCreate(identifier, user)));
+  assert.equal(results.filter(({ created }) => created).length, 1);
+  assert.equal(new Set(results.map(({ user }) => user.userId)).size, 1);
+  const [{ user: carl }] = results as [(typeof results)[0]];
+  assert.deepEqual(carl.identities.map(({ identifier }) => identifier?.kind?.$case), ["email", "handle"]);
+  assert.deepEqual(await client.getOrCreate(handle("carl"), user), { user: carl, created: false });
+  // The handle, not the identifier, is taken.
+  await assert.rejects(client.getOrCreate(email("carla@example.com"), user), AlreadyExistsError);
+  await assert.rejects(client.getOrCreate(email("a@b.c"), {}, { tenant: "No Tenant" }), { code: "INVALID_ARGUMENT" });
+});
+
+test("all pages of every list are read", async () => {
+  const tenant = "lists";
+  const users = await Promise.all(
+    ["one", "two", "three"].map((name) => client.getOrCreate(handle(name), { attributes: { [name]: text("x") } }, { tenant })),
+  );
+  const userId = users[0]!.user.userId;
+  const recipients = [{ recipient: { $case: "userId" as const, value: userId } }];
+  const pages = { tenant, pageSize: 1 };
+  for (const subject of ["first", "second"]) {
+    await client.inbox.sendNotice({ tenant, recipients, notice: { subject } });
+  }
+  const lists: [AsyncIterable<unknown>, number][] = [
+    [client.search("", pages), 3],
+    [client.history(userId, pages), 1],
+    [client.events(pages), 3],
+    [client.attributeNames(pages), 3],
+    [client.tenantHistory(pages), 1],
+    [client.bulkChanges(pages), 0],
+    [client.notices({ ...pages, userId }), 2],
+  ];
+  for (const [index, [list, count]] of lists.entries()) {
+    assert.equal((await collect(list)).length, count, String(index));
+  }
+  const tenants = await collect(client.tenants({ pageSize: 1 }));
+  assert(tenants.some(({ tenant }) => tenant === "lists") && tenants.length > 1);
+});
+
+test("every list of the API has an iterator", () => {
+  const lists = SERVICES.flatMap(({ methods }) => Object.values(methods)).filter(({ requestType, responseType }) => {
+    const [request, response] = [requestType, responseType].map((type) => type.fromPartial({}) as object);
+    return "pageToken" in request! && "nextPageToken" in response!;
+  });
+  assert.deepEqual(lists.map(({ name }) => name).sort(), [
+    "ListAttributeNames",
+    "ListBulkChanges",
+    "ListEvents",
+    "ListHistory",
+    "ListNotices",
+    "ListTenantHistory",
+    "ListTenants",
+    "SearchUsers",
+  ]);
+});
+
+test("events tell their types", () => {
+  const names = Object.keys(EventType).filter((name) => /^[A-Z]/.test(name) && name !== "UNSPECIFIED");
+  for (const name of names) {
+    const $case = name.toLowerCase().replace(/_./g, ([, letter]) => letter!.toUpperCase());
+    const event = Event.fromPartial({ change: { $case, value: {} } as never });
+    assert.equal(event.change?.$case, $case);
+    assert.equal(EventType[eventTypeOf(event)], name);
+  }
+  assert.equal(eventTypeOf(Event.fromPartial({})), EventType.UNSPECIFIED);
+});
+
+test("there is a constant for each reason of the API", () => {
+  const page = readFileSync(new URL("../../docs/api.md", root), "utf8");
+  const rows = page.slice(page.indexOf("\n## Errors")).match(/^\| `.*/gm) ?? [];
+  const reasons = rows.flatMap((row) => row.split("|")[2]?.match(/[A-Z_]{2,}/g) ?? []);
+  assert(reasons.length > 60);
+  assert.deepEqual(Object.keys(Reason), [...new Set(reasons)].sort());
+  assert.deepEqual(Object.values(Reason), Object.keys(Reason));
 });
 
 test("any name of an attribute and any time are kept", async () => {

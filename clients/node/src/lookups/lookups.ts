@@ -8,6 +8,7 @@ import {
 } from "../gen/polynym/v1/directory_service.js";
 import { Identifier, type Identity, type User } from "../gen/polynym/v1/types.js";
 import type { CallOptions } from "../options.js";
+import { Reason } from "../reasons.js";
 import { partsOfStatus } from "../status.js";
 
 /** Requests have a megabyte at most: this leaves room for the rest of them. */
@@ -110,7 +111,7 @@ export class Lookups {
 
   /** Whether the server accepts fewer identifiers in a request than were sent. */
   #learnLimit(error: unknown, sent: number): boolean {
-    const known = error instanceof InvalidArgumentError && error.reason === "BATCH_TOO_LARGE";
+    const known = error instanceof InvalidArgumentError && error.reason === Reason.BATCH_TOO_LARGE;
     const limit = known ? Number(error.metadata.limit) : NaN;
     if (!(limit >= 1 && limit < sent)) {
       return false;
@@ -139,10 +140,10 @@ function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
 
 /** Whether the item is to be asked for again, because it did not fit into the response of its batch. */
 export function needsRoom(outcome: Outcome): boolean {
-  return outcome instanceof PolynymError && (isTruncated(outcome) || outcome.reason === "USER_TOO_LARGE");
+  return outcome instanceof PolynymError && (isTruncated(outcome) || outcome.reason === Reason.USER_TOO_LARGE);
 }
 
 /** Whether a batch of its own would have room for the item. */
 export function isTruncated(outcome: Outcome): boolean {
-  return outcome instanceof PolynymError && outcome.reason === "ANSWER_TOO_LARGE";
+  return outcome instanceof PolynymError && outcome.reason === Reason.ANSWER_TOO_LARGE;
 }
