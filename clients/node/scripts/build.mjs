@@ -1,4 +1,4 @@
-// Makes `src/gen` from the API definition, and `dist` from `src`. npm runs it after `npm install`.
+// Makes `src/gen` from the API definition, and `dist` from `src`. npm runs it before it packs the package.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -45,12 +45,14 @@ function mend(folder) {
   texts.forEach((text, name) => writeFileSync(join(folder, name), text));
 }
 
-// npm installs no dependencies of a package that a neighbour installs by its path.
 if (!existsSync(join(root, "node_modules/@bufbuild/buf"))) {
   run(process.env.npm_node_execpath ?? "node", process.env.npm_execpath, "ci", "--ignore-scripts");
 }
-rmSync(join(root, "src/gen"), { recursive: true, force: true });
+// A copy without the API definition beside it has the code that was made from it.
+if (existsSync(join(root, "../../proto"))) {
+  rmSync(join(root, "src/gen"), { recursive: true, force: true });
+  run("node", "node_modules/@bufbuild/buf/bin/buf", "generate");
+  mend(join(root, "src/gen"));
+}
 rmSync(join(root, "dist"), { recursive: true, force: true });
-run("node", "node_modules/@bufbuild/buf/bin/buf", "generate");
-mend(join(root, "src/gen"));
 run("node", "node_modules/typescript/bin/tsc");

@@ -1,4 +1,6 @@
 // One attempt of a call.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { type Duplex, Readable } from "node:stream";
 import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
@@ -7,7 +9,8 @@ import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
 import { onAbort } from "./signals.js";
 
-const USER_AGENT = "polynym-node/0.1.0";
+const { version } = JSON.parse(readFileSync(join(__dirname, "../package.json"), "utf8"));
+const USER_AGENT = `polynym-node/${version}`;
 /** What an attempt needs besides its request. */
 export interface AttemptOptions {
   /** When it ends, in milliseconds of `performance.now()`. */

@@ -1,0 +1,4 @@
+import { type Client, connect } from "polynym";
+
+export const client: Client = connect();
+
