@@ -1,6 +1,4 @@
 // One attempt of a call.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { type Duplex, Readable } from "node:stream";
 import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
@@ -9,8 +7,7 @@ import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
 import { onAbort } from "./signals.js";
 
-const { version } = JSON.parse(readFileSync(join(__dirname, "../package.json"), "utf8"));
-const USER_AGENT = `polynym-node/${version}`;
+const USER_AGENT = `polynym-node/${require("polynym/package.json").version}`;
 /** What an attempt needs besides its request. */
 export interface AttemptOptions {
   /** When it ends, in milliseconds of `performance.now()`. */

@@ -338,7 +338,7 @@ test("calls have the token, the client's name and the caller's headers", async (
   const headers = calls[0]!.headers;
   assert.deepEqual(headers.get("authorization"), ["Bearer secret"]);
   assert.deepEqual(headers.get("polynym-reason"), ["support"]);
-  assert.match(String(headers.get("user-agent")), /^polynym-node\/0\.1\.0 /);
+  assert.match(String(headers.get("user-agent")), /^polynym-node\/\d+\.\d+\.\d+ /);
 });
 
 test("streams have typed errors and stop at the caller's break", async (context) => {

@@ -109,7 +109,8 @@ test("closing a watch ends its loop, and a signal fails it", async (context) => 
 
 test("a watch without heartbeats goes on by another connection", async (context) => {
   // The server answers pings: only the missing responses tell.
-  const { calls, stop, address } = await scripted(responses(heartbeat, event(1)), responses(heartbeat, event(2)));
+  const next: Script = (call) => responses(heartbeat, event(call.request.resumeToken === "" ? 1 : 2))(call);
+  const { calls, stop, address } = await scripted(next);
   const caller = new Caller(address, {});
   const watch = new Watch(caller, {}, 200);
   context.after(() => {
@@ -118,6 +119,6 @@ test("a watch without heartbeats goes on by another connection", async (context)
     stop();
   });
   assert.deepEqual(await take(watch, 2), ["joe:1", "joe:2"]);
-  assert.deepEqual(calls.map(({ request }) => request.resumeToken), ["", "after 1"]);
-  assert.notEqual(calls[0]?.peer, calls[1]?.peer);
+  assert.deepEqual([...new Set(calls.map(({ request }) => request.resumeToken))], ["", "after 1"]);
+  assert.notEqual(calls[0]?.peer, calls.at(-1)?.peer);
 });
