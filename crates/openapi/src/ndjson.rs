@@ -26,7 +26,8 @@ const WATCH: &str = "\n\n\
     with an error ends a watch that failed. With `accept: text/event-stream` they are server-sent \
     events: the data is a response, the id its resume token, and the header \
     `last-event-id` resumes; heartbeats are events `heartbeat`, an error is an event `failure`. \
-    Then the request may also be a GET with the fields `tenant`, `user_ids`, `types` and `resume_token` \
+    Then the request may also be a GET with the fields `tenant`, `user_ids`, `types` and \
+    `resume_token` \
     as parameters, as `EventSource` sends it. A request as `application/connect+json` is \
     answered with envelopes of the Connect protocol.";
 
