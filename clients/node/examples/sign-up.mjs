@@ -1,5 +1,6 @@
-// A web server with Express: it signs users up by their email addresses, and looks them up. Run it with
-// `npm install polynym express`, a server of Polynym at POLYNYM_SERVER, and `node sign-up.mjs`.
+// A web server with Express: it signs users up by their email addresses, and looks them up. Run it
+// with `npm install polynym express`, a server of Polynym at POLYNYM_SERVER, and `node sign-
+// up.mjs`.
 import express from "express";
 import { PolynymError, connect, email } from "polynym";
 
@@ -40,7 +41,9 @@ app.use((error, _request, response, next) => {
   if (error.retryAfterMs !== undefined) {
     response.set("Retry-After", String(Math.ceil(error.retryAfterMs / 1_000)));
   }
-  response.status(STATUSES[error.code] ?? 500).json({ reason: error.reason, message: error.message });
+  response
+    .status(STATUSES[error.code] ?? 500)
+    .json({ reason: error.reason, message: error.message });
 });
 
 const server = app.listen(Number(process.env.PORT ?? 8080), "127.0.0.1", () => {

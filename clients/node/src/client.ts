@@ -1,5 +1,6 @@
 // The client.
-import { Caller } from "./caller.js";
+import { Caller } from "./calls/caller.js";
+import type { Stub } from "./calls/service.js";
 import { AdminServiceDefinition } from "./gen/polynym/v1/admin_service.js";
 import {
   DirectoryServiceDefinition,
@@ -11,11 +12,16 @@ import type { Event } from "./gen/polynym/v1/journal.js";
 import { RegistryServiceDefinition } from "./gen/polynym/v1/registry_service.js";
 import type { Identifier, User } from "./gen/polynym/v1/types.js";
 import { Batching } from "./lookups/batching.js";
-import { Lookups, type Outcome, type Resolution, type ResolveOptions, queryOf } from "./lookups/lookups.js";
+import {
+  Lookups,
+  type Outcome,
+  type Resolution,
+  type ResolveOptions,
+  queryOf,
+} from "./lookups/lookups.js";
 import { Many } from "./lookups/many.js";
 import { type CallOptions, type ConnectOptions, variable } from "./options.js";
 import { itemsOf } from "./pages.js";
-import type { Stub } from "./service.js";
 import { type GetOrCreateOptions, type GotOrCreated, type NewUser, getOrCreate } from "./users.js";
 import { Watch, type WatchOptions } from "./watch.js";
 
@@ -24,13 +30,15 @@ export interface GetUserOptions extends CallOptions, Pick<ResolveOptions, "tenan
 
 /** The options of a search. */
 export interface SearchOptions
-  extends CallOptions,
+  extends
+    CallOptions,
     Pick<ResolveOptions, "tenant" | "fields">,
     Partial<Pick<SearchUsersRequest, "orderBy" | "pageSize" | "pageToken">> {}
 
 /** The options of a history. */
 export interface HistoryOptions
-  extends CallOptions,
+  extends
+    CallOptions,
     Pick<ResolveOptions, "tenant">,
     Partial<Pick<ListHistoryRequest, "from" | "to" | "types" | "pageSize" | "pageToken">> {}
 
@@ -43,16 +51,24 @@ type Listing<S extends keyof Client, M extends keyof Client[S]> = Client[S][M] e
   : never;
 
 /**
- * A client of one server, or of several. It connects with its first call, or by its method `connect`.
+ * A client of one server, or of several. It connects with its first call, or by its method
+ * `connect`.
  *
- * @param servers `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`, which has TLS except for this host; several
- *   of these with commas between them, or as an array. By default `POLYNYM_SERVER`, else `http://127.0.0.1:7171`.
+ * @param servers `https://HOST:PORT`, `http://HOST:PORT`, or `HOST:PORT`, which has TLS except for
+ *   this host; several of these with commas between them, or as an array. By default
+ *   `POLYNYM_SERVER`, else `http://127.0.0.1:7171`.
  */
-export function connect(servers?: string | readonly string[], options: ConnectOptions = {}): Client {
+export function connect(
+  servers?: string | readonly string[],
+  options: ConnectOptions = {},
+): Client {
   return new Client(servers ?? variable("POLYNYM_SERVER") ?? "http://127.0.0.1:7171", options);
 }
 
-/** A client. All calls have a deadline, are repeated if that is safe, and fail with a `PolynymError`. */
+/**
+ * A client. All calls have a deadline, are repeated if that is safe, and fail with a
+ * `PolynymError`.
+ */
 export class Client {
   /** Look-ups: all calls of `DirectoryService`. */
   readonly directory: Stub<typeof DirectoryServiceDefinition>;
@@ -74,10 +90,14 @@ export class Client {
     this.inbox = this.#caller.stub(InboxServiceDefinition);
     this.admin = this.#caller.stub(AdminServiceDefinition);
     this.#lookups = new Lookups(this.#caller);
-    this.#batching = options.batching === false ? undefined : new Batching(this.#lookups, this.#caller.closed);
+    this.#batching =
+      options.batching === false ? undefined : new Batching(this.#lookups, this.#caller.closed);
   }
 
-  /** Connects at once: fails with an `UnavailableError` if no server can be reached within the timeout. */
+  /**
+   * Connects at once: fails with an `UnavailableError` if no server can be reached within the
+   * timeout.
+   */
   async connect(options: Pick<CallOptions, "timeoutMs" | "signal"> = {}): Promise<this> {
     await this.#caller.connect(options);
     return this;
@@ -91,49 +111,81 @@ export class Client {
     }
     options.signal?.throwIfAborted();
     this.#caller.closed.throwIfAborted();
-    return this.#batching.resolve(query, identifier, this.#caller.deadline(options), options.signal);
+    return this.#batching.resolve(
+      query,
+      identifier,
+      this.#caller.deadline(options),
+      options.signal,
+    );
   }
 
   /**
-   * Finds the owners of any number of identifiers: for each, in their order, the owner or the error. The deadline is
-   * that of each request, of which each has 1,000 identifiers at most.
+   * Finds the owners of any number of identifiers: for each, in their order, the owner or the
+   * error. The deadline is that of each request, of which each has 1,000 identifiers at most.
    */
-  async resolveMany(identifiers: readonly Identifier[], options: ResolveOptions = {}): Promise<Outcome[]> {
+  async resolveMany(
+    identifiers: readonly Identifier[],
+    options: ResolveOptions = {},
+  ): Promise<Outcome[]> {
     this.#caller.closed.throwIfAborted();
     return new Many(this.#caller, this.#lookups, queryOf(options), identifiers, options).outcomes();
   }
 
   /**
-   * Finds the owner of an identifier, or creates it: the identifier is added to the user's identities unless it is
-   * there. Of several callers at once, one creates the user.
+   * Finds the owner of an identifier, or creates it: the identifier is added to the user's
+   * identities unless it is there. Of several callers at once, one creates the user.
    */
   async getOrCreate(
     identifier: Identifier,
     user: NewUser = {},
     options: GetOrCreateOptions = {},
   ): Promise<GotOrCreated> {
-    return getOrCreate(this.#caller, (...lookup) => this.resolve(...lookup), identifier, user, options);
+    return getOrCreate(
+      this.#caller,
+      (...lookup) => this.resolve(...lookup),
+      identifier,
+      user,
+      options,
+    );
   }
 
   /** Gets a user by id: for the id of a merged user, the user that it is part of. */
   async getUser(userId: string, options: GetUserOptions = {}): Promise<User> {
     const { tenant, fields } = options;
-    const { user } = await this.directory.getUser({ userId, tenant, readMask: fields && [...fields] }, options);
+    const { user } = await this.directory.getUser(
+      { userId, tenant, readMask: fields && [...fields] },
+      options,
+    );
     return user as User;
   }
 
   /** Lists the users that match the filter: all pages, each with a deadline of its own. */
   search(filter = "", options: SearchOptions = {}): AsyncGenerator<User, void, undefined> {
     const { tenant, fields, orderBy, pageSize, pageToken } = options;
-    const request = { filter, tenant, orderBy, pageSize, pageToken, readMask: fields && [...fields] };
+    const request = {
+      filter,
+      tenant,
+      orderBy,
+      pageSize,
+      pageToken,
+      readMask: fields && [...fields],
+    };
     return itemsOf(this.directory.searchUsers, "users", request, options);
   }
 
-  /** Lists the events of a user, by its id or an identifier, newest first: all pages, each with its own deadline. */
-  history(user: string | Identifier, options: HistoryOptions = {}): AsyncGenerator<Event, void, undefined> {
+  /**
+   * Lists the events of a user, by its id or an identifier, newest first: all pages, each with its
+   * own deadline.
+   */
+  history(
+    user: string | Identifier,
+    options: HistoryOptions = {},
+  ): AsyncGenerator<Event, void, undefined> {
     const { tenant, from, to, types, pageSize, pageToken } = options;
     const by: ListHistoryRequest["user"] =
-      typeof user === "string" ? { $case: "userId", value: user } : { $case: "identifier", value: user };
+      typeof user === "string"
+        ? { $case: "userId", value: user }
+        : { $case: "identifier", value: user };
     const request = { user: by, tenant, from, to, types, pageSize, pageToken };
     return itemsOf(this.directory.listHistory, "events", request, options);
   }
@@ -174,8 +226,8 @@ export class Client {
   }
 
   /**
-   * Ends the watches, and closes the connections once the open calls have ended. Calls that wait to be sent, and all
-   * further ones, fail with a `ClosedError`.
+   * Ends the watches, and closes the connections once the open calls have ended. Calls that wait to
+   * be sent, and all further ones, fail with a `ClosedError`.
    */
   close(): void {
     this.#caller.close();

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import type { ChannelOptions, Interceptor } from "@grpc/grpc-js";
-import type { Observer } from "./observer.js";
+import type { Observer } from "./calls/observer.js";
 
 /** The options of a client. */
 export interface ConnectOptions {
@@ -10,7 +10,10 @@ export interface ConnectOptions {
   token?: string;
   /** A file with the token. It is read again when it changes. By default `POLYNYM_TOKEN_FILE`. */
   tokenFile?: string;
-  /** A PEM file of the authorities that sign servers' certificates. By default `POLYNYM_CA`, else the system's. */
+  /**
+   * A PEM file of the authorities that sign servers' certificates. By default `POLYNYM_CA`, else
+   * the system's.
+   */
   ca?: string;
   /** A PEM file of the client's certificate. */
   cert?: string;
@@ -24,7 +27,9 @@ export interface ConnectOptions {
   timeoutMs?: number;
   /** How often a failed call is attempted again: 2 by default, 0 for never. */
   retries?: number;
-  /** Whether calls wait for a server that cannot be reached until their deadline: yes by default. */
+  /**
+   * Whether calls wait for a server that cannot be reached until their deadline: yes by default.
+   */
   waitForReady?: boolean;
   /** The first wait before a server is connected again, in milliseconds: 50 by default. */
   firstBackoffMs?: number;
@@ -42,7 +47,10 @@ export interface ConnectOptions {
 
 /** The options of one call. */
 export interface CallOptions {
-  /** The deadline of the call with all its attempts, in milliseconds. Streams have none unless this sets it. */
+  /**
+   * The deadline of the call with all its attempts, in milliseconds. Streams have none unless this
+   * sets it.
+   */
   timeoutMs?: number;
   /** Ends the call: it fails with the reason of the signal. */
   signal?: AbortSignal;
@@ -100,11 +108,17 @@ export function parseTarget(server: string): Target {
 
 function isLoopback(host: string): boolean {
   const version = isIP(host);
-  return version === 0 ? host === "localhost" : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
+  return version === 0
+    ? host === "localhost"
+    : LOOPBACK.check(host, version === 6 ? "ipv6" : "ipv4");
 }
 
 /** How calls wait for a server that cannot be reached. */
-export function backoffOf({ waitForReady = true, firstBackoffMs = 50, maxBackoffMs = 1_000 }: ConnectOptions) {
+export function backoffOf({
+  waitForReady = true,
+  firstBackoffMs = 50,
+  maxBackoffMs = 1_000,
+}: ConnectOptions) {
   if (!(firstBackoffMs > 0 && maxBackoffMs >= firstBackoffMs)) {
     throw new RangeError("firstBackoffMs must be greater than zero, and maxBackoffMs no less");
   }
@@ -132,7 +146,9 @@ export function readOption(name: string, path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new Error(`cannot read the file of ${name}: ${(error as Error).message}`, { cause: error });
+    throw new Error(`cannot read the file of ${name}: ${(error as Error).message}`, {
+      cause: error,
+    });
   }
 }
 

@@ -11,7 +11,9 @@ interface Page {
 
 type Item<List> = List extends readonly (infer T)[] ? T : never;
 
-/** The items of all pages, from that of the request's token on. Each page has a deadline of its own. */
+/**
+ * The items of all pages, from that of the request's token on. Each page has a deadline of its own.
+ */
 export async function* itemsOf<Q extends PageRequest, R extends Page, K extends keyof R>(
   list: (request: Q, options?: CallOptions) => Promise<R>,
   items: K,

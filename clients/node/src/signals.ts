@@ -16,7 +16,10 @@ export function onAbort(signal: AbortSignal | undefined, aborted: () => void): (
   return () => signal.removeEventListener("abort", aborted);
 }
 
-/** Waits for a time of `performance.now()`, the signal or the first of the events, whichever comes first. */
+/**
+ * Waits for a time of `performance.now()`, the signal or the first of the events, whichever comes
+ * first.
+ */
 export async function until(
   time: number,
   signal: AbortSignal | undefined,

@@ -1,5 +1,6 @@
 // Users who are created unless they exist.
-import type { Caller } from "./caller.js";
+import type { Caller } from "./calls/caller.js";
+import type { Request } from "./calls/service.js";
 import { AlreadyExistsError, NotFoundError } from "./errors.js";
 import { Consistency } from "./gen/polynym/v1/directory_service.js";
 import { RegistryServiceDefinition as Registry } from "./gen/polynym/v1/registry_service.js";
@@ -7,7 +8,6 @@ import { Identifier, type User } from "./gen/polynym/v1/types.js";
 import type { Resolution, ResolveOptions } from "./lookups/lookups.js";
 import type { CallOptions } from "./options.js";
 import { Reason } from "./reasons.js";
-import type { Request } from "./service.js";
 
 /** The user to be created. */
 export type NewUser = NonNullable<Request<typeof Registry.methods.createUser>["user"]>;
@@ -32,7 +32,10 @@ export async function getOrCreate(
   const deadline = caller.deadline(options);
   const find = async (consistency?: Consistency) => {
     const timeoutMs = Math.max(deadline - performance.now(), 1);
-    return { user: (await resolve(identifier, { ...options, consistency, timeoutMs })).user, created: false };
+    return {
+      user: (await resolve(identifier, { ...options, consistency, timeoutMs })).user,
+      created: false,
+    };
   };
   try {
     return await find();
@@ -43,7 +46,10 @@ export async function getOrCreate(
   }
   const request = { user: withIdentity(user, identifier), tenant: options.tenant };
   try {
-    const response = await caller.unary(Registry, Registry.methods.createUser, request, { ...options, deadline });
+    const response = await caller.unary(Registry, Registry.methods.createUser, request, {
+      ...options,
+      deadline,
+    });
     return { user: response.user as User, created: true };
   } catch (error) {
     if (!(error instanceof AlreadyExistsError)) {
@@ -59,7 +65,9 @@ export async function getOrCreate(
 function withIdentity(user: NewUser, identifier: Identifier): NewUser {
   const identities = user.identities ?? [];
   const bytes = bytesOf(identifier);
-  const has = identities.some((identity) => identity.identifier && bytesOf(identity.identifier).equals(bytes));
+  const has = identities.some(
+    (identity) => identity.identifier && bytesOf(identity.identifier).equals(bytes),
+  );
   return has ? user : { ...user, identities: [{ identifier }, ...identities] };
 }
 

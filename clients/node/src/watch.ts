@@ -1,6 +1,8 @@
 // Events as they are committed, over lost connections.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Caller } from "./caller.js";
+import type { Caller } from "./calls/caller.js";
+import { isTransient } from "./calls/retries.js";
+import type { Server } from "./calls/servers.js";
 import { PolynymError, UnavailableError } from "./errors.js";
 import {
   DirectoryServiceDefinition as Directory,
@@ -9,13 +11,13 @@ import {
 } from "./gen/polynym/v1/directory_service.js";
 import type { Event, EventType } from "./gen/polynym/v1/journal.js";
 import type { CallOptions } from "./options.js";
-import { isTransient } from "./retries.js";
-import type { Server } from "./servers.js";
 import { onAbort } from "./signals.js";
 
 /** The longest delay before a watch connects again, in milliseconds. */
 const MAX_BACKOFF = 10_000;
-/** How long a watch waits for a response, in milliseconds: the server sends one every 15 seconds. */
+/**
+ * How long a watch waits for a response, in milliseconds: the server sends one every 15 seconds.
+ */
 const MAX_SILENCE = 45_000;
 /** How many of the last events are known when a resumed watch repeats some. */
 const REMEMBERED = 1_000;
@@ -28,7 +30,9 @@ export interface WatchOptions extends Pick<CallOptions, "signal" | "headers"> {
   userIds?: readonly string[];
   /** The kinds of events: all of them by default. */
   types?: readonly EventType[];
-  /** The last token of an earlier watch of the same users and kinds: the watch continues after it. */
+  /**
+   * The last token of an earlier watch of the same users and kinds: the watch continues after it.
+   */
   resumeToken?: string;
 }
 
@@ -39,11 +43,13 @@ export interface WatchedEvent {
 }
 
 /**
- * A watch. It begins when it is made, connects again by itself, and ends with an error that connecting again would not
- * mend, such as `RESUME_EXPIRED`. Iterate over it once.
+ * A watch. It begins when it is made, connects again by itself, and ends with an error that
+ * connecting again would not mend, such as `RESUME_EXPIRED`. Iterate over it once.
  */
 export class Watch implements AsyncIterable<WatchedEvent> {
-  /** Fulfilled with the first response: changes that are acknowledged after it are among the events. */
+  /**
+   * Fulfilled with the first response: changes that are acknowledged after it are among the events.
+   */
   readonly started: Promise<void>;
   #resumeToken: string;
   readonly #caller: Caller;
@@ -118,14 +124,19 @@ export class Watch implements AsyncIterable<WatchedEvent> {
         }
         delay += error.retryAfterMs ?? 0;
       }
-      await sleep(delay, undefined, { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
+      await sleep(delay, undefined, { signal: this.#signal }).catch(() =>
+        this.#signal.throwIfAborted(),
+      );
     }
   }
 
   /** The responses of one connection. A server that is silent for too long counts as lost. */
   async *#connection(): AsyncGenerator<WatchResponse, void, undefined> {
     const silence = new AbortController();
-    const silent = new UnavailableError({ code: "UNAVAILABLE", message: "the watch was silent for too long" });
+    const silent = new UnavailableError({
+      code: "UNAVAILABLE",
+      message: "the watch was silent for too long",
+    });
     let server: Server | undefined;
     const onServer = (chosen: Server) => (server = chosen);
     const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]), onServer);
@@ -148,7 +159,10 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
-  #stream(signal: AbortSignal, onServer: (server: Server) => void): AsyncGenerator<WatchResponse, void, undefined> {
+  #stream(
+    signal: AbortSignal,
+    onServer: (server: Server) => void,
+  ): AsyncGenerator<WatchResponse, void, undefined> {
     const { tenant, userIds, types, headers } = this.#options;
     const request: Partial<WatchRequest> = {
       tenant,
@@ -156,7 +170,11 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       types: types && [...types],
       resumeToken: this.#resumeToken,
     };
-    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal, onServer });
+    return this.#caller.stream(Directory, Directory.methods.watch, request, {
+      headers,
+      signal,
+      onServer,
+    });
   }
 }
 

@@ -1,13 +1,15 @@
 // A server that answers look-ups, and what tests of these need.
-import type { TestContext } from "node:test";
-import { type ConnectOptions, type Identifier, connect, handle } from "polynym";
-import { Failure, type Script, type SeenCall, scripted } from "./scripted.mjs";
+import { type Identifier, handle } from "polynym";
+import { Failure, type Script, type SeenCall } from "./scripted.mjs";
 
 /** The answer to one look-up. */
 export type Item = (identifier: Identifier) => unknown;
 
 export const nameOf = (identifier: Identifier) => String(identifier.kind?.value);
-export const found: Item = (identifier) => ({ user: { userId: nameOf(identifier) }, identity: { identifier } });
+export const found: Item = (identifier) => ({
+  user: { userId: nameOf(identifier) },
+  identity: { identifier },
+});
 
 /** Answers single look-ups and batches alike. */
 export function answers(item: Item = found): Script {
@@ -17,7 +19,8 @@ export function answers(item: Item = found): Script {
     }
     const results = request.identifiers.map((identifier: Identifier) => {
       const result = item(identifier);
-      const [$case, value] = result instanceof Failure ? ["error", result.status] : ["found", result];
+      const [$case, value] =
+        result instanceof Failure ? ["error", result.status] : ["found", result];
       return { outcome: { $case, value } };
     });
     return { results };
@@ -31,22 +34,8 @@ export function held(script: Script = answers()) {
   return { release, script: (call: SeenCall) => released.then(() => script(call)) };
 }
 
-export async function start(context: TestContext, scripts: Script[], options: ConnectOptions = {}) {
-  const server = await scripted(...scripts);
-  const client = connect(server.address, { timeoutMs: 60_000, ...options });
-  context.after(() => {
-    client.close();
-    server.stop();
-  });
-  return { client, calls: server.calls };
-}
-
-export async function until(condition: () => unknown) {
-  while (!(await condition())) {
-    await new Promise(setImmediate);
-  }
-}
-
 /** How many identifiers each call has. */
-export const sizes = (calls: SeenCall[]) => calls.map(({ request }) => request.identifiers?.length ?? 1);
-export const numbered = (count: number) => Array.from({ length: count }, (_, index) => handle(`user${index}`));
+export const sizes = (calls: SeenCall[]) =>
+  calls.map(({ request }) => request.identifiers?.length ?? 1);
+export const numbered = (count: number) =>
+  Array.from({ length: count }, (_, index) => handle(`user${index}`));

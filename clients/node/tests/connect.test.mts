@@ -41,7 +41,14 @@ test("addresses have TLS by their scheme, or beyond this host", () => {
     const target = parseTarget(server);
     assert.deepEqual([target.address, target.tls], [address, tls], server);
   }
-  for (const server of ["", "ftp://users:1", "http://users:1/path", "http://joe:secret@users:1", "users:1?a", "a b"]) {
+  for (const server of [
+    "",
+    "ftp://users:1",
+    "http://users:1/path",
+    "http://joe:secret@users:1",
+    "users:1?a",
+    "a b",
+  ]) {
     assert.throws(() => connect(server), /the server must be https:\/\/HOST:PORT/, server);
   }
 });
@@ -56,12 +63,18 @@ test("several servers have one scheme", () => {
   }
   assert.throws(() => connect([]), { message: "the list of servers is empty" });
   const token = { token: "secret" };
-  assert.throws(() => connect("http://127.0.0.1:1,http://users:2", token), /would be sent to users without encryption/);
+  assert.throws(
+    () => connect("http://127.0.0.1:1,http://users:2", token),
+    /would be sent to users without encryption/,
+  );
 });
 
 test("a token is sent without TLS to this host alone, or if that is wanted", async () => {
   for (const server of ["http://users:7171", "http://10.0.0.1:7171", "http://0.0.0.0:7171"]) {
-    assert.throws(() => connect(server, { token: "secret" }), /without encryption: use https:\/\/, or set insecure/);
+    assert.throws(
+      () => connect(server, { token: "secret" }),
+      /without encryption: use https:\/\/, or set insecure/,
+    );
     connect(server, { token: "secret", insecure: true }).close();
     connect(server).close();
   }
@@ -126,14 +139,32 @@ test("faulty credentials are refused without showing them", (context) => {
 test("a server with TLS is called by its authority and with a certificate", async (context) => {
   const path = folder(context);
   const [cert, key] = [join(path, "cert.pem"), join(path, "key.pem")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2", "-nodes"];
+  const subject = [
+    "-subj",
+    "/CN=localhost",
+    "-addext",
+    "subjectAltName=DNS:localhost",
+    "-days",
+    "2",
+    "-nodes",
+  ];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, "-keyout", key, "-out", cert], {
+    stdio: "ignore",
+  });
   const pair = { cert_chain: readFileSync(cert), private_key: readFileSync(key) };
   const server = new Server();
   const names: unknown[] = [];
-  const raw = { requestSerialize: Buffer.from, requestDeserialize: Buffer.from, responseSerialize: Buffer.from };
-  const getUser = { path: "/polynym.v1.DirectoryService/GetUser", requestStream: false, responseStream: false };
+  const raw = {
+    requestSerialize: Buffer.from,
+    requestDeserialize: Buffer.from,
+    responseSerialize: Buffer.from,
+  };
+  const getUser = {
+    path: "/polynym.v1.DirectoryService/GetUser",
+    requestStream: false,
+    responseStream: false,
+  };
   server.addService(
     { getUser: { ...getUser, ...raw, responseDeserialize: Buffer.from } },
     {
@@ -145,7 +176,9 @@ test("a server with TLS is called by its authority and with a certificate", asyn
   );
   const credentials = ServerCredentials.createSsl(pair.cert_chain, [pair], true);
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync("localhost:0", credentials, (error, port) => (error ? reject(error) : resolve(port))),
+    server.bindAsync("localhost:0", credentials, (error, port) =>
+      error ? reject(error) : resolve(port),
+    ),
   );
   const address = `https://localhost:${port}`;
   const stranger = connect(address, { cert, key, retries: 0 });

@@ -13,19 +13,29 @@ import {
   social,
   url,
 } from "polynym";
-import { type Item, answers, found, held, nameOf, numbered, sizes, start, until } from "./answers.mjs";
-import { Failure, LOST, type Script } from "./scripted.mjs";
+import { type Item, answers, found, held, nameOf, numbered, sizes } from "./answers.mjs";
+import { Failure, LOST, type Script, start, until } from "./scripted.mjs";
 
 test("identifiers have their kinds", () => {
-  const kinds = [email("a@b.c"), handle("@joe"), phone("1", "US"), phone("+1"), social("github", "5"), url("http://a")];
-  assert.deepEqual(kinds.map(({ kind }) => [kind?.$case, kind?.value]), [
-    ["email", "a@b.c"],
-    ["handle", "@joe"],
-    ["phone", { number: "1", region: "US" }],
-    ["phone", { number: "+1", region: "" }],
-    ["social", { provider: "github", subject: "5" }],
-    ["url", "http://a"],
-  ]);
+  const kinds = [
+    email("a@b.c"),
+    handle("@joe"),
+    phone("1", "US"),
+    phone("+1"),
+    social("github", "5"),
+    url("http://a"),
+  ];
+  assert.deepEqual(
+    kinds.map(({ kind }) => [kind?.$case, kind?.value]),
+    [
+      ["email", "a@b.c"],
+      ["handle", "@joe"],
+      ["phone", { number: "1", region: "US" }],
+      ["phone", { number: "+1", region: "" }],
+      ["social", { provider: "github", subject: "5" }],
+      ["url", "http://a"],
+    ],
+  );
 });
 
 test("the first look-up goes alone, and those that come until it returns go together", async (context) => {
@@ -35,7 +45,10 @@ test("the first look-up goes alone, and those that come until it returns go toge
   await until(() => calls.length >= 1);
   first.release();
   const owners = await Promise.all(all);
-  assert.deepEqual(owners.map(({ user }) => user.userId), numbered(1_500).map(nameOf));
+  assert.deepEqual(
+    owners.map(({ user }) => user.userId),
+    numbered(1_500).map(nameOf),
+  );
   assert.deepEqual(sizes(calls), [1, 1_000, 499]);
 });
 
@@ -48,7 +61,10 @@ test("callers that look up one identifier after another stay together", async (c
       }
     }),
   );
-  assert.equal(sizes(calls).reduce((sum, size) => sum + size), 100);
+  assert.equal(
+    sizes(calls).reduce((sum, size) => sum + size),
+    100,
+  );
   assert(calls.length < 50);
 });
 
@@ -73,7 +89,8 @@ test("requests that take long do not hold up the others, up to eight of them", a
 test("look-ups of different queries do not share requests", async (context) => {
   const first = held();
   const { client, calls } = await start(context, [first.script]);
-  const ask = (options: Parameters<typeof client.resolve>[1]) => client.resolve(handle("joe"), options);
+  const ask = (options: Parameters<typeof client.resolve>[1]) =>
+    client.resolve(handle("joe"), options);
   const queries = [
     {},
     { tenant: "acme" },
@@ -111,8 +128,14 @@ test("callers that leave do not disturb the others", async (context) => {
   const controller = new AbortController();
   const one = client.resolve(handle("one"));
   await until(() => calls.length >= 1);
-  const expired = assert.rejects(client.resolve(handle("two"), { timeoutMs: 100 }), DeadlineExceededError);
-  const aborted = assert.rejects(client.resolve(handle("three"), { signal: controller.signal }), /enough/);
+  const expired = assert.rejects(
+    client.resolve(handle("two"), { timeoutMs: 100 }),
+    DeadlineExceededError,
+  );
+  const aborted = assert.rejects(
+    client.resolve(handle("three"), { signal: controller.signal }),
+    /enough/,
+  );
   const four = client.resolve(handle("four"));
   first.release();
   await one;
@@ -128,11 +151,17 @@ test("callers that leave do not disturb the others", async (context) => {
 
 test("a batch ends once all of its callers have left", async (context) => {
   const first = held();
-  const { client, calls } = await start(context, [first.script, () => new Promise(() => {}), answers()]);
+  const { client, calls } = await start(context, [
+    first.script,
+    () => new Promise(() => {}),
+    answers(),
+  ]);
   const one = client.resolve(handle("one"));
   await until(() => calls.length >= 1);
   const aborting = [new AbortController(), new AbortController()];
-  const left = aborting.map(({ signal }) => assert.rejects(client.resolve(handle("two"), { signal })));
+  const left = aborting.map(({ signal }) =>
+    assert.rejects(client.resolve(handle("two"), { signal })),
+  );
   first.release();
   await one;
   await until(() => calls.length === 2);
@@ -165,15 +194,17 @@ test("any number of calls may share a signal", async (context) => {
   context.after(() => process.off("warning", warned));
   const { signal } = new AbortController();
   const batched = numbered(50).map((identifier) => client.resolve(identifier, { signal }));
-  const single = numbered(50).map((identifier) => client.directory.resolveIdentity({ identifier }, { signal }));
+  const single = numbered(50).map((identifier) =>
+    client.directory.resolveIdentity({ identifier }, { signal }),
+  );
   await Promise.all([...batched, ...single]);
   assert.deepEqual(warnings, []);
 });
 
 test("what is no identifier fails alone", async (context) => {
   const { client } = await start(context, [answers()]);
-  const [one, wrong, two] = [handle("one"), undefined as unknown as Identifier, handle("two")].map((identifier) =>
-    client.resolve(identifier),
+  const [one, wrong, two] = [handle("one"), undefined as unknown as Identifier, handle("two")].map(
+    (identifier) => client.resolve(identifier),
   );
   await assert.rejects(wrong!, TypeError);
   assert.deepEqual([(await one!).user.userId, (await two!).user.userId], ["one", "two"]);
@@ -204,8 +235,14 @@ test("items for which there was no room are retried alone", async (context) => {
   const all = numbered(4).map((identifier) => client.resolve(identifier));
   first.release();
   const owners = await Promise.all(all);
-  assert.deepEqual(owners.map(({ user }) => user.userId), ["user0", "user1", "user2", "user3"]);
-  assert.deepEqual(calls.slice(2).map(({ method }) => method), ["ResolveIdentity", "ResolveIdentity"]);
+  assert.deepEqual(
+    owners.map(({ user }) => user.userId),
+    ["user0", "user1", "user2", "user3"],
+  );
+  assert.deepEqual(
+    calls.slice(2).map(({ method }) => method),
+    ["ResolveIdentity", "ResolveIdentity"],
+  );
 });
 
 test("members of a shared request that fails go on alone, and it counts as their first attempt", async (context) => {
@@ -215,7 +252,10 @@ test("members of a shared request that fails go on alone, and it counts as their
   await until(() => calls.length >= 1);
   first.release();
   const owners = await Promise.all(all);
-  assert.deepEqual(owners.map(({ user }) => user.userId), numbered(5).map(nameOf));
+  assert.deepEqual(
+    owners.map(({ user }) => user.userId),
+    numbered(5).map(nameOf),
+  );
   assert.deepEqual(sizes(calls), [1, 4, 1, 1, 1, 1]);
 });
 
@@ -226,7 +266,10 @@ test("a member leaves a shared request at half of its time", async (context) => 
   const one = client.resolve(handle("one"));
   const two = client.resolve(handle("two"), { timeoutMs: 6_000 });
   const controller = new AbortController();
-  const patient = assert.rejects(client.resolve(handle("three"), { signal: controller.signal }), /enough/);
+  const patient = assert.rejects(
+    client.resolve(handle("three"), { signal: controller.signal }),
+    /enough/,
+  );
   await until(() => calls.length >= 1);
   first.release();
   await one;

@@ -1,9 +1,15 @@
 // Look-ups of many identifiers.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PermissionDeniedError, PolynymError, ResourceExhaustedError, UnavailableError, handle } from "polynym";
-import { type Item, answers, found, nameOf, numbered, sizes, start, until } from "./answers.mjs";
-import { Failure, LOST, type Script } from "./scripted.mjs";
+import {
+  PermissionDeniedError,
+  PolynymError,
+  ResourceExhaustedError,
+  UnavailableError,
+  handle,
+} from "polynym";
+import { type Item, answers, found, nameOf, numbered, sizes } from "./answers.mjs";
+import { Failure, LOST, type Script, start, until } from "./scripted.mjs";
 
 test("any number of identifiers is resolved in order, in requests of bounded size", async (context) => {
   const { client, calls } = await start(context, [answers()]);
@@ -25,17 +31,28 @@ test("what did not fit into an answer is asked for again, and a large user alone
     return name === "user0" ? found(identifier) : new Failure("RESOURCE_EXHAUSTED", reason);
   };
   const tooLarge = answers(() => new Failure("RESOURCE_EXHAUSTED", "ANSWER_TOO_LARGE"));
-  const { client, calls } = await start(context, [answers(item), answers(), tooLarge, () => LOST, answers()]);
+  const { client, calls } = await start(context, [
+    answers(item),
+    answers(),
+    tooLarge,
+    () => LOST,
+    answers(),
+  ]);
   const outcomes = await client.resolveMany(numbered(4));
   assert(!outcomes.some((item) => item instanceof PolynymError));
   assert.deepEqual(sizes(calls), [4, 1, 2, 1, 1, 1]);
-  assert.deepEqual(calls.map(({ method }) => method).filter((name) => name === "ResolveIdentity").length, 3);
+  assert.deepEqual(
+    calls.map(({ method }) => method).filter((name) => name === "ResolveIdentity").length,
+    3,
+  );
 });
 
 test("the server's own limit of a batch is learned", async (context) => {
   const limited: Script = (call) =>
     call.request.identifiers.length > 100
-      ? new Failure("INVALID_ARGUMENT", "BATCH_TOO_LARGE", { metadata: { limit: "100", value: "250" } })
+      ? new Failure("INVALID_ARGUMENT", "BATCH_TOO_LARGE", {
+          metadata: { limit: "100", value: "250" },
+        })
       : answers()(call);
   const { client, calls } = await start(context, [limited]);
   assert.equal((await client.resolveMany(numbered(250))).length, 250);

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type ConnectOptions, type ObservedAttempt, connect, handle } from "polynym";
-import { answers, until } from "./answers.mjs";
-import { Failure, LOST, type Script, scripted } from "./scripted.mjs";
+import { answers } from "./answers.mjs";
+import { Failure, LOST, type Script, scripted, until } from "./scripted.mjs";
 
 async function start(context: TestContext, scripts: Script[], options: ConnectOptions = {}) {
   const server = await scripted(...scripts);
@@ -26,16 +26,21 @@ test("an observer is called after each attempt", async (context) => {
   const name = new URL(server.address).host;
   const directory = { service: "polynym.v1.DirectoryService", server: name };
   assert(attempts.every(({ durationMs }) => durationMs > 0));
-  assert.deepEqual(attempts.map(({ durationMs, ...attempt }) => attempt), [
-    { ...directory, method: "GetUser", attempt: 1, code: "UNAVAILABLE", reason: undefined },
-    { ...directory, method: "GetUser", attempt: 2, code: "NOT_FOUND", reason: "USER_NOT_FOUND" },
-    { ...directory, method: "ResolveIdentity", attempt: 1, code: "OK", reason: undefined },
-  ]);
+  assert.deepEqual(
+    attempts.map(({ durationMs, ...attempt }) => attempt),
+    [
+      { ...directory, method: "GetUser", attempt: 1, code: "UNAVAILABLE", reason: undefined },
+      { ...directory, method: "GetUser", attempt: 2, code: "NOT_FOUND", reason: "USER_NOT_FOUND" },
+      { ...directory, method: "ResolveIdentity", attempt: 1, code: "OK", reason: undefined },
+    ],
+  );
 });
 
 test("streams, signals and servers that cannot be reached are observed", async (context) => {
   const never: Script = () => new Promise(() => {});
-  const { client, attempts, server } = await start(context, [async function* () {}, never], { waitForReady: false });
+  const { client, attempts, server } = await start(context, [async function* () {}, never], {
+    waitForReady: false,
+  });
   for await (const _ of client.admin.exportUsers({})) {
     assert.fail();
   }
@@ -50,14 +55,22 @@ test("streams, signals and servers that cannot be reached are observed", async (
     return attempts.some(({ server }) => server === undefined);
   });
   const [exported, aborted] = attempts.map(({ method, code }) => [method, code]);
-  assert.deepEqual([exported, aborted], [["ExportUsers", "OK"], ["GetUser", "CANCELLED"]]);
+  assert.deepEqual(
+    [exported, aborted],
+    [
+      ["ExportUsers", "OK"],
+      ["GetUser", "CANCELLED"],
+    ],
+  );
   assert.equal(attempts.at(-1)?.code, "UNAVAILABLE");
 });
 
 test("an observer that throws does not fail the call", async (context) => {
   const faults: unknown[] = [];
   const listeners = process.listeners("uncaughtException");
-  process.removeAllListeners("uncaughtException").on("uncaughtException", (error) => faults.push(error));
+  process
+    .removeAllListeners("uncaughtException")
+    .on("uncaughtException", (error) => faults.push(error));
   context.after(() => {
     process.removeAllListeners("uncaughtException");
     listeners.forEach((listener) => process.on("uncaughtException", listener));

@@ -1,8 +1,17 @@
-// The package as others install it: built without the repository around it, and installed from its file.
+// The package as others install it: built without the repository around it, and installed from its
+// file.
 import assert from "node:assert/strict";
 import { type ExecFileOptions, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
+import {
+  cpSync,
+  lstatSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -35,12 +44,16 @@ after(async () => {
   rmSync(folder, { recursive: true });
 });
 
-const run = (program: string, args: string[], options: ExecFileOptions) => promisify(execFile)(program, args, options);
+const run = (program: string, args: string[], options: ExecFileOptions) =>
+  promisify(execFile)(program, args, options);
 
 function npm(args: string[], cwd: string) {
   // npm gives its own settings to the scripts that it runs, such as this test.
   const env = Object.entries(process.env).filter(([name]) => !/^npm_(?!config_cache)/.test(name));
-  return run("npm", [...args, "--prefer-offline", "--no-audit", "--no-fund"], { cwd, env: Object.fromEntries(env) });
+  return run("npm", [...args, "--prefer-offline", "--no-audit", "--no-fund"], {
+    cwd,
+    env: Object.fromEntries(env),
+  });
 }
 
 test("the package has what it needs, and nothing runs when it is installed", () => {
@@ -48,15 +61,41 @@ test("the package has what it needs, and nothing runs when it is installed", () 
   const files = readdirSync(installed, { recursive: true }).map(String);
   assert(!lstatSync(installed).isSymbolicLink());
   assert(files.every((name) => !lstatSync(join(installed, name)).isSymbolicLink()));
-  for (const name of ["LICENSE", "README.md", "dist/index.js", "dist/index.mjs", "dist/index.d.ts", "dist/index.d.mts"]) {
+  for (const name of [
+    "LICENSE",
+    "README.md",
+    "dist/index.js",
+    "dist/index.mjs",
+    "dist/index.d.ts",
+    "dist/index.d.mts",
+  ]) {
     assert(files.includes(name), name);
   }
   assert(!files.some((name) => /^(src|tests|build)\b/.test(name)));
-  const { scripts, ...description } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"));
-  for (const name of ["preinstall", "install", "postinstall", "prepublish", "preprepare", "prepare", "postprepare"]) {
+  const { scripts, ...description } = JSON.parse(
+    readFileSync(join(installed, "package.json"), "utf8"),
+  );
+  for (const name of [
+    "preinstall",
+    "install",
+    "postinstall",
+    "prepublish",
+    "preprepare",
+    "prepare",
+    "postprepare",
+  ]) {
     assert.equal(scripts[name], undefined, name);
   }
-  for (const name of ["description", "license", "author", "repository", "homepage", "keywords", "engines", "types"]) {
+  for (const name of [
+    "description",
+    "license",
+    "author",
+    "repository",
+    "homepage",
+    "keywords",
+    "engines",
+    "types",
+  ]) {
     assert(description[name], name);
   }
 });
@@ -77,7 +116,15 @@ for (const name of ["import.mjs", "require.cjs"]) {
 
 test("the types of the package are those of its sources", async () => {
   const compiler = join(root, "node_modules/typescript/bin/tsc");
-  const options = ["--noEmit", "--strict", "--skipLibCheck", "--module", "nodenext", "--target", "es2022"];
+  const options = [
+    "--noEmit",
+    "--strict",
+    "--skipLibCheck",
+    "--module",
+    "nodenext",
+    "--target",
+    "es2022",
+  ];
   await run(process.execPath, [compiler, ...options, "types.mts", "types.cts"], { cwd: project });
 });
 
@@ -90,12 +137,20 @@ test("the example with Express signs users up, and finds them", async (context) 
   }
   cpSync(join(root, "examples/sign-up.mjs"), join(project, "sign-up.mjs"));
   const env = { ...process.env, POLYNYM_SERVER: server.address, PORT: "0" };
-  const app = spawn(process.execPath, ["sign-up.mjs"], { cwd: project, env, stdio: ["ignore", "pipe", "inherit"] });
+  const app = spawn(process.execPath, ["sign-up.mjs"], {
+    cwd: project,
+    env,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   context.after(() => app.kill());
   const [address] = await once(createInterface(app.stdout), "line");
   const signUp = async (body: object) => {
     const headers = { "content-type": "application/json" };
-    const response = await fetch(`${address}/users`, { method: "POST", headers, body: JSON.stringify(body) });
+    const response = await fetch(`${address}/users`, {
+      method: "POST",
+      headers,
+      body: JSON.stringify(body),
+    });
     return { status: response.status, user: (await response.json()) as { name: string } };
   };
   const first = await signUp({ address: "Ann@Example.com", name: "Ann" });
@@ -104,6 +159,9 @@ test("the example with Express signs users up, and finds them", async (context) 
   const found = await fetch(`${address}/users/ann@EXAMPLE.com`);
   assert.deepEqual([found.status, await found.json()], [200, first.user]);
   const missing = await fetch(`${address}/users/nobody@example.com`);
-  assert.deepEqual([missing.status, ((await missing.json()) as { reason: string }).reason], [404, "IDENTITY_NOT_FOUND"]);
+  assert.deepEqual(
+    [missing.status, ((await missing.json()) as { reason: string }).reason],
+    [404, "IDENTITY_NOT_FOUND"],
+  );
   assert.equal((await signUp({ address: "no address" })).status, 400);
 });

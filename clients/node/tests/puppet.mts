@@ -109,12 +109,18 @@ export class Puppet {
       (request: unknown, options: object) => Promise<unknown>
     >;
     const method = methodOf(step);
-    return stub[lowerFirst(step.method)]!(decode(method.requestType, step.request), timeout(step.timeout_ms));
+    return stub[lowerFirst(step.method)]!(
+      decode(method.requestType, step.request),
+      timeout(step.timeout_ms),
+    );
   }
 
   #resolve(request: unknown, timeoutMs: unknown) {
     const { identifier, ...query } = decode(ResolveIdentityRequest, request);
-    return this.#client.resolve(identifier as Identifier, { ...optionsOf(query), ...timeout(timeoutMs) });
+    return this.#client.resolve(identifier as Identifier, {
+      ...optionsOf(query),
+      ...timeout(timeoutMs),
+    });
   }
 
   async #resolveConcurrently({ requests, timeouts_ms }: Step): Promise<Answer> {
@@ -128,7 +134,11 @@ export class Puppet {
   async #resolveMany({ request }: Step): Promise<Answer> {
     const { identifiers, ...query } = decode(BatchResolveIdentitiesRequest, request);
     const outcomes = await this.#client.resolveMany(identifiers, optionsOf(query));
-    return { results: outcomes.map((item) => (item instanceof PolynymError ? errorJson(item) : ok(item, Found))) };
+    return {
+      results: outcomes.map((item) =>
+        item instanceof PolynymError ? errorJson(item) : ok(item, Found),
+      ),
+    };
   }
 
   #search({ request }: Step): AsyncIterable<User> {
@@ -254,7 +264,17 @@ function errorJson(error: unknown): Answer {
   if ((type === "OUTCOME_UNKNOWN") !== error instanceof OutcomeUnknownError) {
     throw error;
   }
-  return { error: { type, code, reason, field, retry_after_ms: retryAfterMs, owner, request_id: requestId } };
+  return {
+    error: {
+      type,
+      code,
+      reason,
+      field,
+      retry_after_ms: retryAfterMs,
+      owner,
+      request_id: requestId,
+    },
+  };
 }
 
 /** `NotFound` as `NOT_FOUND`. */
@@ -265,7 +285,8 @@ function screaming(name: string): string {
 type Query = Omit<ResolveIdentityRequest, "identifier">;
 
 function optionsOf({ maxStaleness, readMask, ...query }: Query): ResolveOptions {
-  const maxStalenessMs = maxStaleness && Number(maxStaleness.seconds) * 1_000 + maxStaleness.nanos / 1e6;
+  const maxStalenessMs =
+    maxStaleness && Number(maxStaleness.seconds) * 1_000 + maxStaleness.nanos / 1e6;
   return { ...query, fields: readMask, maxStalenessMs };
 }
 

@@ -54,9 +54,13 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
 test("a user is created, found by each name, searched and watched", async () => {
   const watch = client.watch();
   await watch.started;
-  const identities = [email("Ann@Example.com"), phone("(415) 555-2300", "US")].map((identifier) => ({ identifier }));
+  const identities = [email("Ann@Example.com"), phone("(415) 555-2300", "US")].map(
+    (identifier) => ({ identifier }),
+  );
   const attributes = { team: text("search") };
-  const { user } = await client.registry.createUser({ user: { displayName: "Ann", identities, attributes } });
+  const { user } = await client.registry.createUser({
+    user: { displayName: "Ann", identities, attributes },
+  });
   assert(user);
   assert.equal(user.state, State.ACTIVE);
   const [byEmail, byPhone] = await Promise.all([
@@ -69,10 +73,19 @@ test("a user is created, found by each name, searched and watched", async () => 
   const named = await client.getUser(user.userId, { fields: ["display_name"] });
   assert.deepEqual(named, User.fromPartial({ displayName: "Ann" }));
   await client.registry.disableUser({ userId: user.userId });
-  assert.equal((await client.resolve(email("ann@example.com"), { showDisabled: true })).user.state, State.DISABLED);
-  assert.equal((await collect(client.search('attributes.team = "search"', { pageSize: 1 }))).length, 1);
+  assert.equal(
+    (await client.resolve(email("ann@example.com"), { showDisabled: true })).user.state,
+    State.DISABLED,
+  );
+  assert.equal(
+    (await collect(client.search('attributes.team = "search"', { pageSize: 1 }))).length,
+    1,
+  );
   const events = await collect(client.history(email("ann@example.com"), { pageSize: 1 }));
-  assert.deepEqual(events.map(({ change }) => change?.$case), ["userDisabled", "userCreated"]);
+  assert.deepEqual(
+    events.map(({ change }) => change?.$case),
+    ["userDisabled", "userCreated"],
+  );
   const disabled = client.history(user.userId, { types: [EventType.USER_DISABLED] });
   assert.deepEqual(await collect(disabled), [events[0]]);
   for await (const { event } of watch) {
@@ -101,21 +114,30 @@ test("errors say what is wrong", async () => {
 test("a user is created by the first caller who wants it, and found by all others", async () => {
   const identifier = email("Carl@example.com");
   const user = { displayName: "Carl", identities: [{ identifier: handle("carl") }] };
-  const results = await Promise.all(Array.from({ length: 32 }, () => client.getOrCreate(identifier, user)));
+  const results = await Promise.all(
+    Array.from({ length: 32 }, () => client.getOrCreate(identifier, user)),
+  );
   assert.equal(results.filter(({ created }) => created).length, 1);
   assert.equal(new Set(results.map(({ user }) => user.userId)).size, 1);
   const [{ user: carl }] = results as [(typeof results)[0]];
-  assert.deepEqual(carl.identities.map(({ identifier }) => identifier?.kind?.$case), ["email", "handle"]);
+  assert.deepEqual(
+    carl.identities.map(({ identifier }) => identifier?.kind?.$case),
+    ["email", "handle"],
+  );
   assert.deepEqual(await client.getOrCreate(handle("carl"), user), { user: carl, created: false });
   // The handle, not the identifier, is taken.
   await assert.rejects(client.getOrCreate(email("carla@example.com"), user), AlreadyExistsError);
-  await assert.rejects(client.getOrCreate(email("a@b.c"), {}, { tenant: "No Tenant" }), { code: "INVALID_ARGUMENT" });
+  await assert.rejects(client.getOrCreate(email("a@b.c"), {}, { tenant: "No Tenant" }), {
+    code: "INVALID_ARGUMENT",
+  });
 });
 
 test("all pages of every list are read", async () => {
   const tenant = "lists";
   const users = await Promise.all(
-    ["one", "two", "three"].map((name) => client.getOrCreate(handle(name), { attributes: { [name]: text("x") } }, { tenant })),
+    ["one", "two", "three"].map((name) =>
+      client.getOrCreate(handle(name), { attributes: { [name]: text("x") } }, { tenant }),
+    ),
   );
   const userId = users[0]!.user.userId;
   const recipients = [{ recipient: { $case: "userId" as const, value: userId } }];
@@ -140,10 +162,14 @@ test("all pages of every list are read", async () => {
 });
 
 test("every list of the API has an iterator", () => {
-  const lists = SERVICES.flatMap(({ methods }) => Object.values(methods)).filter(({ requestType, responseType }) => {
-    const [request, response] = [requestType, responseType].map((type) => type.fromPartial({}) as object);
-    return "pageToken" in request! && "nextPageToken" in response!;
-  });
+  const lists = SERVICES.flatMap(({ methods }) => Object.values(methods)).filter(
+    ({ requestType, responseType }) => {
+      const [request, response] = [requestType, responseType].map(
+        (type) => type.fromPartial({}) as object,
+      );
+      return "pageToken" in request! && "nextPageToken" in response!;
+    },
+  );
   assert.deepEqual(lists.map(({ name }) => name).sort(), [
     "ListAttributeNames",
     "ListBulkChanges",
@@ -157,7 +183,9 @@ test("every list of the API has an iterator", () => {
 });
 
 test("events tell their types", () => {
-  const names = Object.keys(EventType).filter((name) => /^[A-Z]/.test(name) && name !== "UNSPECIFIED");
+  const names = Object.keys(EventType).filter(
+    (name) => /^[A-Z]/.test(name) && name !== "UNSPECIFIED",
+  );
   for (const name of names) {
     const $case = name.toLowerCase().replace(/_./g, ([, letter]) => letter!.toUpperCase());
     const event = Event.fromPartial({ change: { $case, value: {} } as never });
@@ -177,12 +205,17 @@ test("there is a constant for each reason of the API", () => {
 });
 
 test("any name of an attribute and any time are kept", async () => {
-  const time = (ms: number): AttributeValue => ({ kind: { $case: "timeValue", value: new Date(ms) } });
+  const time = (ms: number): AttributeValue => ({
+    kind: { $case: "timeValue", value: new Date(ms) },
+  });
   const attributes = JSON.parse('{"__proto__": 0, "constructor": 0}');
   Object.defineProperty(attributes, "__proto__", { value: time(-1_500) });
   attributes.constructor = { kind: { $case: "intValue", value: 2n ** 62n } };
   const { user } = await client.registry.createUser({ user: { attributes } });
-  assert.deepEqual(Object.entries(user?.attributes ?? {}).sort(), Object.entries(attributes).sort());
+  assert.deepEqual(
+    Object.entries(user?.attributes ?? {}).sort(),
+    Object.entries(attributes).sort(),
+  );
   assert.equal(Object.getPrototypeOf(user?.attributes), Object.prototype);
 });
 
@@ -213,7 +246,10 @@ test("import and require have the same classes", () => {
 test("the ten lines of the page run", async () => {
   const lines = readFileSync(new URL("examples/ten-lines.mts", root), "utf8");
   const page = readFileSync(new URL("README.md", root), "utf8");
-  assert(page.includes(`\`\`\`ts\n${lines}\`\`\``), "README.md does not have examples/ten-lines.mts");
+  assert(
+    page.includes(`\`\`\`ts\n${lines}\`\`\``),
+    "README.md does not have examples/ten-lines.mts",
+  );
   const program = fileURLToPath(new URL("../examples/ten-lines.mjs", import.meta.url));
   const env = { ...process.env, POLYNYM_SERVER: server.address };
   for (let run = 0; run < 2; run++) {
@@ -224,6 +260,12 @@ test("the ten lines of the page run", async () => {
 });
 
 test("a server for tests that cannot start is an error", async () => {
-  await assert.rejects(startServer({ program: "/nowhere/polynym" }), /cannot start \/nowhere\/polynym: .*ENOENT/);
-  await assert.rejects(startServer({ args: ["--no-such-option"] }), /polynym serve ended:\n[^]*--no-such-option/);
+  await assert.rejects(
+    startServer({ program: "/nowhere/polynym" }),
+    /cannot start \/nowhere\/polynym: .*ENOENT/,
+  );
+  await assert.rejects(
+    startServer({ args: ["--no-such-option"] }),
+    /polynym serve ended:\n[^]*--no-such-option/,
+  );
 });

@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import { type Client, type ConnectOptions, PolynymError, UnavailableError, connect } from "polynym";
-import { until } from "./answers.mjs";
-import { Failure, LOST, type Script, scripted, scriptedAt } from "./scripted.mjs";
+
+import { Failure, LOST, type Script, scripted, scriptedAt, until } from "./scripted.mjs";
 
 const OK: Script = () => ({});
 
@@ -19,7 +19,11 @@ async function vacant(): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-function client(context: TestContext, servers: string | string[], options: ConnectOptions = {}): Client {
+function client(
+  context: TestContext,
+  servers: string | string[],
+  options: ConnectOptions = {},
+): Client {
   const client = connect(servers, { timeoutMs: 60_000, ...options });
   context.after(() => client.close());
   return client;
@@ -64,7 +68,9 @@ test("a call need not wait", async (context) => {
 
 test("a name that has no address is an unreachable server", async (context) => {
   context.mock.method(dns, "lookup", async () => Promise.reject(new Error("ENOTFOUND")));
-  await refused(client(context, "http://users.test:7171", { timeoutMs: 300 }).directory.getUser({}));
+  await refused(
+    client(context, "http://users.test:7171", { timeoutMs: 300 }).directory.getUser({}),
+  );
 });
 
 test("a client connects at once if that is wanted", async (context) => {
@@ -86,7 +92,10 @@ test("a signal ends the wait for a server", async (context) => {
 
 test("calls take turns among the servers that are connected", async (context) => {
   const servers = [await server(context, OK), await server(context, OK)];
-  const { directory } = client(context, [...servers.map(({ address }) => address), `http://${await vacant()}`]);
+  const { directory } = client(context, [
+    ...servers.map(({ address }) => address),
+    `http://${await vacant()}`,
+  ]);
   const callsOf = () => servers.map(({ calls }) => calls.length);
   await until(async () => {
     await directory.getUser({});
@@ -96,7 +105,10 @@ test("calls take turns among the servers that are connected", async (context) =>
   for (let call = 0; call < 12; call++) {
     await directory.getUser({});
   }
-  assert.deepEqual(callsOf().map((count, index) => count - before[index]!), [6, 6]);
+  assert.deepEqual(
+    callsOf().map((count, index) => count - before[index]!),
+    [6, 6],
+  );
 });
 
 test("calls go on at another server while one is away, and come back to it", async (context) => {
@@ -124,7 +136,10 @@ test("calls go on at another server while one is away, and come back to it", asy
 
 test("another attempt prefers another server", async (context) => {
   const servers = [await server(context, () => LOST), await server(context, OK)];
-  const { directory } = client(context, servers.map(({ address }) => address));
+  const { directory } = client(
+    context,
+    servers.map(({ address }) => address),
+  );
   await until(async () => {
     await directory.getUser({});
     return servers.every(({ calls }) => calls.length > 0);
@@ -140,10 +155,15 @@ test("another attempt prefers another server", async (context) => {
 test("a name with several addresses is a list of servers, and is resolved anew", async (context) => {
   const first = await scriptedAt("127.0.0.1:0", OK);
   const port = new URL(first.address).port;
-  const [second, third] = [await scriptedAt(`127.0.0.2:${port}`, OK), await scriptedAt(`127.0.0.3:${port}`, OK)];
+  const [second, third] = [
+    await scriptedAt(`127.0.0.2:${port}`, OK),
+    await scriptedAt(`127.0.0.3:${port}`, OK),
+  ];
   context.after(() => [second, third].forEach(({ stop }) => stop()));
   let addresses = ["127.0.0.1", "127.0.0.2"];
-  context.mock.method(dns, "lookup", async () => addresses.map((address) => ({ address, family: 4 })));
+  context.mock.method(dns, "lookup", async () =>
+    addresses.map((address) => ({ address, family: 4 })),
+  );
   const { directory } = client(context, `http://users.test:${port}`);
   const meet = (calls: unknown[]) =>
     until(async () => {
@@ -160,7 +180,9 @@ test("a name with several addresses is a list of servers, and is resolved anew",
 test("a server's refusal is no lost connection", async (context) => {
   const full = () => new Failure("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 });
   const { address, calls } = await server(context, full);
-  const error = await client(context, address).directory.getUser({}).catch((error) => error);
+  const error = await client(context, address)
+    .directory.getUser({})
+    .catch((error) => error);
   assert(error instanceof PolynymError);
   assert.equal(error.message, "a failure");
   assert.equal(calls.length, 3);

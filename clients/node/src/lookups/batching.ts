@@ -1,11 +1,18 @@
-// Concurrent look-ups share requests: the first goes at once, and those that come until it returns go together.
-// No look-up waits for a timer, except while a request takes long.
-import type { Turn, UnaryOptions } from "../caller.js";
+// Concurrent look-ups share requests: the first goes at once, and those that come until it returns
+// go together. No look-up waits for a timer, except while a request takes long.
+import type { Turn, UnaryOptions } from "../calls/caller.js";
+import { isTransient } from "../calls/retries.js";
 import { PolynymError } from "../errors.js";
 import { Consistency } from "../gen/polynym/v1/directory_service.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
-import { isTransient } from "../retries.js";
-import { type Lookups, type Outcome, type Query, type Resolution, type ResolveOptions, needsRoom } from "./lookups.js";
+import {
+  type Lookups,
+  type Outcome,
+  type Query,
+  type Resolution,
+  type ResolveOptions,
+  needsRoom,
+} from "./lookups.js";
 import { Turns } from "./turns.js";
 import { Waiter, shared } from "./waiter.js";
 
@@ -13,7 +20,9 @@ import { Waiter, shared } from "./waiter.js";
 const STALLED = 100;
 /** The maximum number of such requests of one query. */
 const MAX_STALLED = 8;
-/** The maximum number of look-ups of a client that have left their requests and go alone at once. */
+/**
+ * The maximum number of look-ups of a client that have left their requests and go alone at once.
+ */
 const MAX_ALONE = 16;
 
 /** The batches of a client. */
@@ -33,13 +42,20 @@ export class Batching {
   }
 
   /** Looks an identifier up, together with others of the same query. */
-  resolve(query: Query, identifier: Identifier, deadline: number, signal?: AbortSignal): Promise<Resolution> {
+  resolve(
+    query: Query,
+    identifier: Identifier,
+    deadline: number,
+    signal?: AbortSignal,
+  ): Promise<Resolution> {
     const { tenant, consistency, maxStaleness, showDisabled, readMask } = query;
     const staleness = maxStaleness && [String(maxStaleness.seconds), maxStaleness.nanos];
     const key = JSON.stringify([tenant, consistency, staleness, showDisabled, readMask]);
     let queue = this.#queues.get(key);
     if (queue === undefined) {
-      queue = new Queue(this.lookups, query, this.#turns, this.closed, () => this.#queues.delete(key));
+      queue = new Queue(this.lookups, query, this.#turns, this.closed, () =>
+        this.#queues.delete(key),
+      );
       this.#queues.set(key, queue);
     }
     return queue.add(identifier, deadline, signal);
@@ -60,7 +76,11 @@ class Queue {
     private readonly onIdle: () => void,
   ) {}
 
-  add(identifier: Identifier, deadline: number, signal: AbortSignal | undefined): Promise<Resolution> {
+  add(
+    identifier: Identifier,
+    deadline: number,
+    signal: AbortSignal | undefined,
+  ): Promise<Resolution> {
     const onHalfTime = (waiter: Waiter) => void this.#single(waiter, {}, this.turns);
     const waiter = new Waiter(identifier, deadline, signal, this.closed, onHalfTime);
     this.#waiting.push(waiter);
@@ -94,7 +114,8 @@ class Queue {
         this.#flush();
       }
     };
-    // An answer that has come while the process was busy is read before the request counts as stalled.
+    // An answer that has come while the process was busy is read before the request counts as
+    // stalled.
     let pending: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => (pending = setImmediate(stall)), STALLED);
     const [first] = batch;
@@ -114,7 +135,9 @@ class Queue {
     const signal = waiter.goAlone();
     const turn: Turn | undefined = turns && ((attempt) => turns.take(attempt, deadline, signal));
     try {
-      waiter.resolve(await this.lookups.single(this.query, identifier, { ...options, deadline, signal, turn }));
+      waiter.resolve(
+        await this.lookups.single(this.query, identifier, { ...options, deadline, signal, turn }),
+      );
     } catch (error) {
       waiter.reject(error);
     }
@@ -126,7 +149,11 @@ class Queue {
     const identifiers = batch.map((waiter) => waiter.identifier);
     const staying = () => batch.filter((waiter) => waiter.isShared);
     try {
-      const outcomes = await this.lookups.batch(this.query, identifiers, { deadline, signal, retries: 0 });
+      const outcomes = await this.lookups.batch(this.query, identifiers, {
+        deadline,
+        signal,
+        retries: 0,
+      });
       if (outcomes === undefined) {
         staying().forEach((waiter) => waiter.queue());
         this.#waiting.unshift(...batch);
@@ -149,7 +176,10 @@ class Queue {
     }
   }
 
-  /** The shared request counts as the first attempt of those that go alone, unless it had no room for them. */
+  /**
+   * The shared request counts as the first attempt of those that go alone, unless it had no room
+   * for them.
+   */
   #fail(waiter: Waiter, error: unknown): void {
     if (error instanceof PolynymError && isTransient(error)) {
       void this.#single(waiter, { failed: error }, this.turns);

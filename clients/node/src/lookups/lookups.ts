@@ -1,6 +1,13 @@
 // Look-ups of one identifier and of many.
-import type { Caller, UnaryOptions } from "../caller.js";
-import { type ErrorParts, InternalError, InvalidArgumentError, PolynymError, errorOf } from "../errors.js";
+import type { Caller, UnaryOptions } from "../calls/caller.js";
+import { partsOfStatus } from "../calls/status.js";
+import {
+  type ErrorParts,
+  InternalError,
+  InvalidArgumentError,
+  PolynymError,
+  errorOf,
+} from "../errors.js";
 import {
   type BatchResolveIdentitiesResponse_Result as Result,
   type Consistency,
@@ -9,7 +16,6 @@ import {
 import { Identifier, type Identity, type User } from "../gen/polynym/v1/types.js";
 import type { CallOptions } from "../options.js";
 import { Reason } from "../reasons.js";
-import { partsOfStatus } from "../status.js";
 
 /** Requests have a megabyte at most: this leaves room for the rest of them. */
 const MAX_BYTES = 900 * 1024;
@@ -76,7 +82,12 @@ export class Lookups {
   /** Looks one identifier up. */
   async single(query: Query, identifier: Identifier, options: UnaryOptions): Promise<Resolution> {
     const request = { ...query, identifier };
-    return (await this.caller.unary(Directory, Directory.methods.resolveIdentity, request, options)) as Resolution;
+    return (await this.caller.unary(
+      Directory,
+      Directory.methods.resolveIdentity,
+      request,
+      options,
+    )) as Resolution;
   }
 
   /** The first of the look-ups that fit into one request: at least one. */
@@ -88,8 +99,8 @@ export class Lookups {
   }
 
   /**
-   * Looks a batch up: an outcome for each identifier. Undefined if the server accepts fewer of them, which is known
-   * from then on.
+   * Looks a batch up: an outcome for each identifier. Undefined if the server accepts fewer of
+   * them, which is known from then on.
    */
   async batch(
     query: Query,
@@ -128,19 +139,31 @@ function outcomeOf(result: Result | undefined): Outcome {
     case "error":
       return errorOf(ofOneItem(partsOfStatus(result.outcome.value)));
     default:
-      return new InternalError({ code: "INTERNAL", message: "the response of a batch lacks an item" });
+      return new InternalError({
+        code: "INTERNAL",
+        message: "the response of a batch lacks an item",
+      });
   }
 }
 
 /** The error as the look-up of one identifier has it: a batch names `identifiers[17]`. */
 function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
   const item = /^identifiers\[\d+\]/;
-  return { ...parts, field: field?.replace(item, "identifier"), message: message.replace(item, "identifier") };
+  return {
+    ...parts,
+    field: field?.replace(item, "identifier"),
+    message: message.replace(item, "identifier"),
+  };
 }
 
-/** Whether the item is to be asked for again, because it did not fit into the response of its batch. */
+/**
+ * Whether the item is to be asked for again, because it did not fit into the response of its batch.
+ */
 export function needsRoom(outcome: Outcome): boolean {
-  return outcome instanceof PolynymError && (isTruncated(outcome) || outcome.reason === Reason.USER_TOO_LARGE);
+  return (
+    outcome instanceof PolynymError &&
+    (isTruncated(outcome) || outcome.reason === Reason.USER_TOO_LARGE)
+  );
 }
 
 /** Whether a batch of its own would have room for the item. */

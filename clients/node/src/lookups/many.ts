@@ -1,14 +1,25 @@
 // Look-ups of any number of identifiers.
-import type { Caller } from "../caller.js";
+import type { Caller } from "../calls/caller.js";
+import { type Attempts, isTransient } from "../calls/retries.js";
 import { type Code, PolynymError } from "../errors.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
-import { type Attempts, isTransient } from "../retries.js";
 import { until } from "../signals.js";
-import { type Lookups, type Outcome, type Query, type ResolveOptions, isTruncated, needsRoom, sizeOf } from "./lookups.js";
+import {
+  type Lookups,
+  type Outcome,
+  type Query,
+  type ResolveOptions,
+  isTruncated,
+  needsRoom,
+  sizeOf,
+} from "./lookups.js";
 
 /** Codes of failures after which no other request would succeed. */
 const FINAL: ReadonlySet<Code> = new Set<Code>([
-  "CANCELLED", "DEADLINE_EXCEEDED", "PERMISSION_DENIED", "UNAUTHENTICATED",
+  "CANCELLED",
+  "DEADLINE_EXCEEDED",
+  "PERMISSION_DENIED",
+  "UNAUTHENTICATED",
 ]);
 
 /** An identifier, with its place. */
@@ -34,7 +45,11 @@ export class Many {
     identifiers: readonly Identifier[],
     private readonly options: ResolveOptions,
   ) {
-    this.#items = identifiers.map((identifier, index) => ({ identifier, index, size: sizeOf(identifier) }));
+    this.#items = identifiers.map((identifier, index) => ({
+      identifier,
+      index,
+      size: sizeOf(identifier),
+    }));
     this.#outcomes = new Array<Outcome>(identifiers.length);
     this.#attempts = caller.attempts({ name: "resolveMany", changes: false }, options);
   }
@@ -66,27 +81,39 @@ export class Many {
   }
 
   async #take(batch: Item[], outcomes: Outcome[]): Promise<void> {
-    const those = (is: (outcome: Outcome) => boolean) => batch.filter((_, item) => is(outcomes[item] as Outcome));
+    const those = (is: (outcome: Outcome) => boolean) =>
+      batch.filter((_, item) => is(outcomes[item] as Outcome));
     batch.forEach(({ index }, item) => (this.#outcomes[index] = outcomes[item] as Outcome));
-    this.#refused.push(...those((outcome) => outcome instanceof PolynymError && isTransient(outcome)));
+    this.#refused.push(
+      ...those((outcome) => outcome instanceof PolynymError && isTransient(outcome)),
+    );
     const truncated = those(isTruncated);
     // A response has at least one item.
     const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
     this.#items.unshift(...truncated);
-    for (const item of [...alone, ...those((outcome) => needsRoom(outcome) && !isTruncated(outcome))]) {
+    for (const item of [
+      ...alone,
+      ...those((outcome) => needsRoom(outcome) && !isTruncated(outcome)),
+    ]) {
       await this.#askAlone(item);
     }
   }
 
   async #askAlone(item: Item): Promise<void> {
     try {
-      this.#outcomes[item.index] = await this.lookups.single(this.query, item.identifier, this.#callOptions());
+      this.#outcomes[item.index] = await this.lookups.single(
+        this.query,
+        item.identifier,
+        this.#callOptions(),
+      );
     } catch (error) {
       this.#fail([item], error);
     }
   }
 
-  /** The items of a failed request have its error, and all others if no other request would succeed. */
+  /**
+   * The items of a failed request have its error, and all others if no other request would succeed.
+   */
   #fail(items: Item[], error: unknown): void {
     const failure = this.options.signal?.aborted ? cancelled(error) : error;
     if (!(failure instanceof PolynymError)) {
@@ -100,7 +127,10 @@ export class Many {
     failed.forEach(({ index }) => (this.#outcomes[index] = failure));
   }
 
-  /** Waits until the server may be asked again for what it refused. Returns whether there is something. */
+  /**
+   * Waits until the server may be asked again for what it refused. Returns whether there is
+   * something.
+   */
   async #again(): Promise<boolean> {
     const failures = this.#refused.map(({ index }) => this.#outcomes[index] as PolynymError);
     const [failure] = failures.sort((a, b) => (b.retryAfterMs ?? 0) - (a.retryAfterMs ?? 0));

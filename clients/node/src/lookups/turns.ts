@@ -29,7 +29,10 @@ export class Turns {
     await until(deadline, signal, turn);
     if (this.#waiting.delete(begin)) {
       signal.throwIfAborted();
-      throw new DeadlineExceededError({ code: "DEADLINE_EXCEEDED", message: "the deadline has passed" });
+      throw new DeadlineExceededError({
+        code: "DEADLINE_EXCEEDED",
+        message: "the deadline has passed",
+      });
     }
   }
 

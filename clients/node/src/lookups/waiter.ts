@@ -60,7 +60,10 @@ export class Waiter {
     this.#onLeave = onLeave;
   }
 
-  /** It leaves a request with others, and has a call of its own, which the signal ends if its caller leaves. */
+  /**
+   * It leaves a request with others, and has a call of its own, which the signal ends if its caller
+   * leaves.
+   */
   goAlone(): AbortSignal {
     const controller = new AbortController();
     clearTimeout(this.#timer);

@@ -1,12 +1,18 @@
 // Calls by the rules of all methods: tenant, request id, deadline, retries, errors.
 import { randomUUID } from "node:crypto";
-import { ClosedError, type PolynymError } from "./errors.js";
+import { ClosedError, type PolynymError } from "../errors.js";
+import {
+  type CallOptions,
+  type ConnectOptions,
+  backoffOf,
+  checkedRetries,
+  checkedTimeout,
+} from "../options.js";
+import { until } from "../signals.js";
 import { Observed } from "./observer.js";
-import { type CallOptions, type ConnectOptions, backoffOf, checkedRetries, checkedTimeout } from "./options.js";
 import { Attempts, Budget, type Call, type Rules } from "./retries.js";
 import type { Server } from "./servers.js";
 import type { Method, Request, Response, Service, Stub } from "./service.js";
-import { until } from "./signals.js";
 import { type Failure, failureOf } from "./status.js";
 import { type AttemptOptions, Transport } from "./transport.js";
 
@@ -60,18 +66,26 @@ export class Caller {
 
   /** When a call that begins now ends. */
   deadline({ timeoutMs }: CallOptions): number {
-    return performance.now() + (timeoutMs === undefined ? this.#timeout : checkedTimeout(timeoutMs));
+    return (
+      performance.now() + (timeoutMs === undefined ? this.#timeout : checkedTimeout(timeoutMs))
+    );
   }
 
   /** The attempts of a call with these options. */
   attempts(call: Call, { retries }: CallOptions): Attempts {
-    return new Attempts(call, retries === undefined ? this.#rules : { ...this.#rules, retries: checkedRetries(retries) });
+    return new Attempts(
+      call,
+      retries === undefined ? this.#rules : { ...this.#rules, retries: checkedRetries(retries) },
+    );
   }
 
   /** Waits until a server is connected. */
   async connect(options: CallOptions = {}): Promise<void> {
     const call = { name: "connect", changes: false };
-    await this.#connect(this.attempts(call, options), attemptOptions(options, this.deadline(options)));
+    await this.#connect(
+      this.attempts(call, options),
+      attemptOptions(options, this.deadline(options)),
+    );
   }
 
   /** Calls a method with one response. */
@@ -115,7 +129,8 @@ export class Caller {
   ): AsyncGenerator<Response<M>, void, undefined> {
     const message = this.#message(method, request);
     const path = pathOf(service, method);
-    const send = (attempt: AttemptOptions) => this.#transport.stream(path, method, message, attempt);
+    const send = (attempt: AttemptOptions) =>
+      this.#transport.stream(path, method, message, attempt);
     return this.#stream(path, callOf(method, message), send, options);
   }
 
@@ -136,7 +151,10 @@ export class Caller {
   stub<S extends Service>(service: S): Stub<S> {
     const functions = Object.entries(service.methods).map(([name, method]) => {
       const kind = method.requestStream ? "duplex" : method.responseStream ? "stream" : "unary";
-      return [name, (request: never, options?: CallOptions) => this[kind](service, method, request, options)];
+      return [
+        name,
+        (request: never, options?: CallOptions) => this[kind](service, method, request, options),
+      ];
     });
     return Object.fromEntries(functions) as Stub<S>;
   }
@@ -187,7 +205,12 @@ export class Caller {
     await this.#wait(attempts, failure, delay, attempt);
   }
 
-  async #wait(attempts: Attempts, failure: Failure, delay: number | undefined, attempt: AttemptOptions) {
+  async #wait(
+    attempts: Attempts,
+    failure: Failure,
+    delay: number | undefined,
+    attempt: AttemptOptions,
+  ) {
     const time = performance.now() + (delay ?? Infinity);
     if (time >= attempt.deadline) {
       throw attempts.error(failure);

@@ -1,5 +1,5 @@
 // What observers are told of each attempt.
-import type { Code } from "./errors.js";
+import type { Code } from "../errors.js";
 import type { Attempts } from "./retries.js";
 import { failureOf } from "./status.js";
 import type { AttemptOptions } from "./transport.js";
@@ -10,7 +10,10 @@ export interface ObservedAttempt {
   service: string;
   /** The method, such as `ResolveIdentity`. */
   method: string;
-  /** The number of the attempt, from 1 on. One that reached no server has the number of the next one. */
+  /**
+   * The number of the attempt, from 1 on. One that reached no server has the number of the next
+   * one.
+   */
   attempt: number;
   /** How long it took, in milliseconds. */
   durationMs: number;

@@ -1,8 +1,8 @@
 // Errors from the statuses that a server or the transport reports.
 import { Metadata, type ServiceError, status as codes } from "@grpc/grpc-js";
-import { type Code, type ErrorParts, PolynymError, errorOf } from "./errors.js";
-import { BadRequest, ErrorInfo, RetryInfo } from "./gen/google/rpc/error_details.js";
-import { Status } from "./gen/google/rpc/status.js";
+import { type Code, type ErrorParts, PolynymError, errorOf } from "../errors.js";
+import { BadRequest, ErrorInfo, RetryInfo } from "../gen/google/rpc/error_details.js";
+import { Status } from "../gen/google/rpc/status.js";
 import { Unreachable } from "./servers.js";
 
 /** The error of an item of a batch, such as those of `directory.batchGetUsers`. */
@@ -13,8 +13,13 @@ export function errorOfStatus(status: Status): PolynymError {
 /** The transport's names for lost connections. */
 const LOST: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
 /** What grpc-js says of calls that no server has seen. */
-const NEVER_SENT =
-  /No connection established|Name resolution failed|Channel closed before|Stream refused|Waiting for LB pick/;
+const NEVER_SENT = [
+  "No connection established",
+  "Name resolution failed",
+  "Channel closed before call started",
+  "Stream refused by server",
+  "Waiting for LB pick",
+];
 
 /** A failed attempt. */
 export interface Failure extends ErrorParts {
@@ -32,7 +37,10 @@ export function failureOf(error: unknown): Failure | undefined {
     : undefined;
 }
 
-/** Without a reason, the transport reports the failure, and no server: its words are for the cause alone. */
+/**
+ * Without a reason, the transport reports the failure, and no server: its words are for the cause
+ * alone.
+ */
 function failureOfCall(error: ServiceError): Failure {
   const [details] = error.metadata?.get("grpc-status-details-bin") ?? [];
   const parts = partsOfStatus({
@@ -43,11 +51,16 @@ function failureOfCall(error: ServiceError): Failure {
   if (parts.reason !== undefined) {
     return parts;
   }
-  if (NEVER_SENT.test(error.details)) {
+  if (NEVER_SENT.some((text) => error.details.includes(text))) {
     return unreachable(error);
   }
   const code = LOST.has(parts.code) ? "UNAVAILABLE" : parts.code;
-  return { ...parts, code, message: TEXTS[code] ?? `no answer of a server of Polynym: ${code}`, cause: error };
+  return {
+    ...parts,
+    code,
+    message: TEXTS[code] ?? `no answer of a server of Polynym: ${code}`,
+    cause: error,
+  };
 }
 
 const TEXTS: Partial<Record<Code, string>> = {

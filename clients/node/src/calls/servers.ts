@@ -1,11 +1,14 @@
 // The servers of a client: attempts take turns among those that are connected.
 import { type Client, type ServiceError, connectivityState, status } from "@grpc/grpc-js";
-import { ClosedError } from "./errors.js";
-import { until } from "./signals.js";
+import { ClosedError } from "../errors.js";
+import { until } from "../signals.js";
 
 /** How many attempts in a row reach their deadlines without an answer on a dead connection. */
 const SILENT_DEADLINES = 2;
-/** What grpc-js says of a call that had a connection when its deadline came. A server says something else. */
+/**
+ * What grpc-js says of a call that had a connection when its deadline came. A server says something
+ * else.
+ */
 const NO_ANSWER = /^Deadline exceeded.*remote_addr=/;
 
 /** There is no connection to any server. */
@@ -46,16 +49,24 @@ export class Server {
     return this.#changed;
   }
 
-  /** Why there is no connection. A call of a channel that failed to connect says it, and is not sent. */
+  /**
+   * Why there is no connection. A call of a channel that failed to connect says it, and is not
+   * sent.
+   */
   failure(): Promise<ServiceError | null> {
     const none = (bytes: Buffer) => bytes;
     const options = { deadline: Date.now() + 1_000, interceptors: [] };
     return new Promise((resolve) =>
-      this.#client.makeUnaryRequest("/", none, none, Buffer.alloc(0), options, (error) => resolve(error)),
+      this.#client.makeUnaryRequest("/", none, none, Buffer.alloc(0), options, (error) =>
+        resolve(error),
+      ),
     );
   }
 
-  /** Notes the end of an attempt. The last of several deadlines leaves the connection; calls on it go on. */
+  /**
+   * Notes the end of an attempt. The last of several deadlines leaves the connection; calls on it
+   * go on.
+   */
   note(error: ServiceError | null): void {
     if (error === null || error.metadata.get("grpc-status-details-bin").length > 0) {
       this.#unanswered = 0;
@@ -90,10 +101,14 @@ export class Servers {
   constructor(private readonly all: readonly Server[]) {}
 
   /**
-   * A connected server, if possible another one than that of the last attempt. Waits for those that are connecting.
-   * Fails with `Unreachable`, or with the reason of the signal.
+   * A connected server, if possible another one than that of the last attempt. Waits for those that
+   * are connecting. Fails with `Unreachable`, or with the reason of the signal.
    */
-  async next(deadline: number, signal: AbortSignal | undefined, last: Server | undefined): Promise<Server> {
+  async next(
+    deadline: number,
+    signal: AbortSignal | undefined,
+    last: Server | undefined,
+  ): Promise<Server> {
     for (;;) {
       signal?.throwIfAborted();
       if (this.#isClosed) {

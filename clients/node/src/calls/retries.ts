@@ -1,18 +1,34 @@
 // Which failed attempts are repeated, when, and whether the outcome of a change is known.
-import { type Code, type ErrorParts, OutcomeUnknownError, PolynymError, errorOf } from "./errors.js";
-import type { backoffOf } from "./options.js";
-import { Reason } from "./reasons.js";
+import {
+  type Code,
+  type ErrorParts,
+  OutcomeUnknownError,
+  PolynymError,
+  errorOf,
+} from "../errors.js";
+import type { backoffOf } from "../options.js";
+import { Reason } from "../reasons.js";
 import type { Failure } from "./status.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
-const LOST: ReadonlySet<Code> = new Set<Code>(["DATA_LOSS", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "UNAVAILABLE"]);
+const LOST: ReadonlySet<Code> = new Set<Code>([
+  "DATA_LOSS",
+  "DEADLINE_EXCEEDED",
+  "RESOURCE_EXHAUSTED",
+  "UNAVAILABLE",
+]);
 /** Codes of refusals: the server did nothing, and earlier attempts remain unsettled. */
 const NOT_DONE: ReadonlySet<Code> = new Set<Code>([
-  "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "UNAVAILABLE",
+  "PERMISSION_DENIED",
+  "RESOURCE_EXHAUSTED",
+  "UNAUTHENTICATED",
+  "UNAVAILABLE",
 ]);
 /** The server's reasons after which a change may have happened. */
 const UNKNOWN_OUTCOME: ReadonlySet<string> = new Set([
-  Reason.ANSWERS_UNREAD, Reason.DEADLINE, Reason.OUTCOME_UNKNOWN,
+  Reason.ANSWERS_UNREAD,
+  Reason.DEADLINE,
+  Reason.OUTCOME_UNKNOWN,
 ]);
 
 /** The properties of a call that its retries depend on. */
@@ -25,7 +41,10 @@ export interface Call {
   requestId?: string;
 }
 
-/** The budget of a client: failed attempts use it up, so that a lasting outage has hardly any retries. */
+/**
+ * The budget of a client: failed attempts use it up, so that a lasting outage has hardly any
+ * retries.
+ */
 export class Budget {
   #tokens = 10;
   #lastLoss = -Infinity;
@@ -35,7 +54,10 @@ export class Budget {
     return this.#tokens > 5;
   }
 
-  /** An attempt that was sent at this time has failed. Those that are lost with one connection count once. */
+  /**
+   * An attempt that was sent at this time has failed. Those that are lost with one connection count
+   * once.
+   */
   failed({ reason }: ErrorParts, sent: number): void {
     if (reason === undefined) {
       if (sent < this.#lastLoss) {
@@ -81,8 +103,8 @@ export class Attempts {
   }
 
   /**
-   * Notes a failed attempt that was sent at this time. Returns the milliseconds to wait before the next one, or
-   * undefined if it was the last.
+   * Notes a failed attempt that was sent at this time. Returns the milliseconds to wait before the
+   * next one, or undefined if it was the last.
    */
   delay(failure: Failure, sent: number): number | undefined {
     this.#settle(failure);
@@ -100,7 +122,11 @@ export class Attempts {
   /** As `delay`, for an attempt that is noted already: it was shared with other calls. */
   resume(failure: Failure): number | undefined {
     this.#failed++;
-    if (this.#failed > this.rules.retries || !this.#repeatable(failure) || !this.rules.budget.allows) {
+    if (
+      this.#failed > this.rules.retries ||
+      !this.#repeatable(failure) ||
+      !this.rules.budget.allows
+    ) {
       return undefined;
     }
     return failure.retryAfterMs === undefined
@@ -118,7 +144,9 @@ export class Attempts {
   ended(reason: unknown): unknown {
     const message = reason instanceof PolynymError ? reason.message : "the call was cancelled";
     const { requestId } = this.call;
-    return this.#isUnknown ? this.#unknown({ code: "CANCELLED", message, requestId, cause: reason }) : reason;
+    return this.#isUnknown
+      ? this.#unknown({ code: "CANCELLED", message, requestId, cause: reason })
+      : reason;
   }
 
   get #isUnknown(): boolean {
@@ -155,7 +183,8 @@ export class Attempts {
 
 /** Whether another attempt may succeed. */
 export function isTransient({ code, reason, retryAfterMs }: ErrorParts): boolean {
-  const exhausted = code === "RESOURCE_EXHAUSTED" && reason !== undefined && retryAfterMs !== undefined;
+  const exhausted =
+    code === "RESOURCE_EXHAUSTED" && reason !== undefined && retryAfterMs !== undefined;
   return code === "UNAVAILABLE" || exhausted;
 }
 

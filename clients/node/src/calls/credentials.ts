@@ -1,7 +1,7 @@
 // The credentials of a client, and the authorities by which it knows the server.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { ChannelCredentials } from "@grpc/grpc-js";
-import { type ConnectOptions, type Targets, readOption, variable } from "./options.js";
+import { type ConnectOptions, type Targets, readOption, variable } from "../options.js";
 
 /** The interval between checks of the file of a token, in milliseconds. */
 const CHECK_INTERVAL = 1_000;
@@ -40,7 +40,8 @@ export function tokenSource(targets: Targets, options: ConnectOptions): TokenSou
   if (options.token !== undefined && options.tokenFile !== undefined) {
     throw new TypeError("give token or tokenFile, not both");
   }
-  const file = options.tokenFile ?? (options.token === undefined ? variable("POLYNYM_TOKEN_FILE") : undefined);
+  const file =
+    options.tokenFile ?? (options.token === undefined ? variable("POLYNYM_TOKEN_FILE") : undefined);
   if (options.token === undefined && file === undefined) {
     return () => undefined;
   }

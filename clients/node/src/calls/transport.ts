@@ -1,11 +1,11 @@
 // One attempt of a call.
 import { type Duplex, Readable } from "node:stream";
 import { Client, type ClientReadableStream, Metadata } from "@grpc/grpc-js";
+import { type ConnectOptions, type Target, backoffOf, parseTargets } from "../options.js";
+import { onAbort } from "../signals.js";
 import { channelCredentials, type TokenSource, tokenSource } from "./credentials.js";
-import { type ConnectOptions, type Target, backoffOf, parseTargets } from "./options.js";
 import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
-import { onAbort } from "./signals.js";
 
 const USER_AGENT = `polynym-node/${require("polynym/package.json").version}`;
 /** What an attempt needs besides its request. */
@@ -29,7 +29,8 @@ export class Transport {
     const targets = parseTargets(servers);
     this.#token = tokenSource(targets, options);
     const credentials = channelCredentials(targets, options);
-    const open = (target: Target) => () => new Client(target.address, credentials, channelOptions(target, options));
+    const open = (target: Target) => () =>
+      new Client(target.address, credentials, channelOptions(target, options));
     this.#servers = new Servers(targets.map((target) => new Server(target.name, open(target))));
   }
 
@@ -65,7 +66,12 @@ export class Transport {
   }
 
   /** A call with many responses, to the server of the options. It fails with a `ServiceError`. */
-  async *stream(path: string, method: Method, request: object, options: AttemptOptions): AsyncGenerator<object> {
+  async *stream(
+    path: string,
+    method: Method,
+    request: object,
+    options: AttemptOptions,
+  ): AsyncGenerator<object> {
     const call = (options.server as Server).client.makeServerStreamRequest<object, object>(
       path,
       encoder(method),
@@ -77,7 +83,10 @@ export class Transport {
     yield* responses(call, options.signal);
   }
 
-  /** A call with many requests and many responses, sent as fast as the server of the options takes the requests. */
+  /**
+   * A call with many requests and many responses, sent as fast as the server of the options takes
+   * the requests.
+   */
   async *duplex(
     path: string,
     method: Method,
