@@ -78,7 +78,7 @@ test("retries can be turned off, for a client and for a call", async (context) =
 });
 
 test("a signal ends a call, and the wait before an attempt", async (context) => {
-  const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 990 });
+  const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 15_000 });
   const { client, calls } = await start(context, [never, wait], { timeoutMs: 20_000 });
   const aborted = async (call: (client: Client, signal: AbortSignal) => Promise<unknown>) => {
     const controller = new AbortController();
@@ -153,12 +153,13 @@ test("calls under way end before a closed client, and further ones fail by one e
 
 test("closing a client ends waiting calls: what may have happened stays unknown", async (context) => {
   const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 50_000 });
-  const { client, calls } = await start(context, [lost, wait, wait]);
+  let ended = 0;
+  const observer = () => ended++;
+  const { client, calls } = await start(context, [lost, wait, wait], { observer });
   const change = failureOf(client.registry.enableUser({}));
-  await until(() => calls.length === 2);
+  await until(() => ended === 2);
   const read = failureOf(client.directory.getUser({}));
-  await until(() => calls.length === 3);
-  await new Promise(setImmediate);
+  await until(() => ended === 3);
   client.close();
   const error = await change;
   assert(error instanceof OutcomeUnknownError);
