@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { BlockList, isIP } from "node:net";
 import type { ChannelOptions, Interceptor } from "@grpc/grpc-js";
-import type { Observer } from "./calls/observer.js";
+import type { Code } from "./errors.js";
 
 /** The options of a client. */
 export interface ConnectOptions {
@@ -44,6 +44,30 @@ export interface ConnectOptions {
   /** Further options of the channel of @grpc/grpc-js. */
   channelOptions?: ChannelOptions;
 }
+
+/** An attempt of a call that has ended. */
+export interface ObservedAttempt {
+  /** The service, such as `polynym.v1.DirectoryService`. */
+  service: string;
+  /** The method, such as `ResolveIdentity`. */
+  method: string;
+  /**
+   * The number of the attempt, from 1 on. One that reached no server has the number of the next
+   * one.
+   */
+  attempt: number;
+  /** How long it took, in milliseconds. */
+  durationMs: number;
+  /** How it ended. */
+  code: Code | "OK";
+  /** The server's reason for an error. */
+  reason?: string;
+  /** The server, as `HOST:PORT`; absent if none was reached. */
+  server?: string;
+}
+
+/** Is called after each attempt. */
+export type Observer = (attempt: ObservedAttempt) => void;
 
 /** The options of one call. */
 export interface CallOptions {

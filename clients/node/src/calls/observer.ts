@@ -1,32 +1,8 @@
 // What observers are told of each attempt.
-import type { Code } from "../errors.js";
+import type { ObservedAttempt, Observer } from "../options.js";
 import type { Attempts } from "./retries.js";
 import { failureOf } from "./status.js";
 import type { AttemptOptions } from "./transport.js";
-
-/** An attempt of a call that has ended. */
-export interface ObservedAttempt {
-  /** The service, such as `polynym.v1.DirectoryService`. */
-  service: string;
-  /** The method, such as `ResolveIdentity`. */
-  method: string;
-  /**
-   * The number of the attempt, from 1 on. One that reached no server has the number of the next
-   * one.
-   */
-  attempt: number;
-  /** How long it took, in milliseconds. */
-  durationMs: number;
-  /** How it ended. */
-  code: Code | "OK";
-  /** The server's reason for an error. */
-  reason?: string;
-  /** The server, as `HOST:PORT`; absent if none was reached. */
-  server?: string;
-}
-
-/** Is called after each attempt. */
-export type Observer = (attempt: ObservedAttempt) => void;
 
 /** An attempt under way. */
 export class Observed {

@@ -19,6 +19,7 @@ export class Server {
   #client: Client;
   #unanswered = 0;
   #changed?: Promise<void>;
+  #failure?: Promise<ServiceError | null>;
 
   constructor(
     /** `HOST:PORT`. */
@@ -54,6 +55,14 @@ export class Server {
    * sent.
    */
   failure(): Promise<ServiceError | null> {
+    if (this.#failure === undefined) {
+      this.#failure = this.#askFailure();
+      void this.changed().then(() => (this.#failure = undefined));
+    }
+    return this.#failure;
+  }
+
+  #askFailure(): Promise<ServiceError | null> {
     const none = (bytes: Buffer) => bytes;
     const options = { deadline: Date.now() + 1_000, interceptors: [] };
     return new Promise((resolve) =>

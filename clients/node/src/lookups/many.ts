@@ -119,12 +119,13 @@ export class Many {
     if (!(failure instanceof PolynymError)) {
       throw failure;
     }
-    const failed = [...items];
-    if (FINAL.has(failure.code)) {
-      failed.push(...this.#items);
+    const isFinal = FINAL.has(failure.code);
+    for (const { index } of isFinal ? [...items, ...this.#items] : items) {
+      this.#outcomes[index] = failure;
+    }
+    if (isFinal) {
       [this.#items, this.#refused] = [[], []];
     }
-    failed.forEach(({ index }) => (this.#outcomes[index] = failure));
   }
 
   /**
