@@ -76,7 +76,10 @@ export interface CallOptions {
    * sets it.
    */
   timeoutMs?: number;
-  /** Ends the call: it fails with the reason of the signal. */
+  /**
+   * Ends the call: it fails with the reason of the signal, or with an `OutcomeUnknownError` if it
+   * changes something and may have happened.
+   */
   signal?: AbortSignal;
   /** How often the call is attempted again. */
   retries?: number;

@@ -17,24 +17,24 @@ export function onAbort(signal: AbortSignal | undefined, aborted: () => void): (
 }
 
 /**
- * Waits for a time of `performance.now()`, the signal or the first of the events, whichever comes
+ * Waits for a time of `performance.now()`, one of the signals or one of the events, whichever comes
  * first.
  */
 export async function until(
   time: number,
-  signal: AbortSignal | undefined,
+  signals: (AbortSignal | undefined)[],
   ...events: Promise<void>[]
 ): Promise<void> {
   const ended = new AbortController();
-  const leave = onAbort(signal, () => ended.abort());
+  const leave = signals.map((signal) => onAbort(signal, () => ended.abort()));
   const delay = Math.min(time - performance.now(), MAX_DELAY);
   const timer = sleep(delay, undefined, { signal: ended.signal }).catch(() => undefined);
   try {
-    if (!signal?.aborted) {
+    if (!signals.some((signal) => signal?.aborted)) {
       await Promise.race([timer, ...events]);
     }
   } finally {
-    leave();
+    leave.forEach((end) => end());
     ended.abort();
   }
 }

@@ -2,11 +2,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  ClosedError,
   Consistency,
   DeadlineExceededError,
   type Identifier,
   NotFoundError,
   PermissionDeniedError,
+  type PolynymError,
   email,
   handle,
   phone,
@@ -14,7 +16,7 @@ import {
   url,
 } from "polynym";
 import { type Item, answers, found, held, nameOf, numbered, sizes } from "./answers.mjs";
-import { Failure, LOST, type Script, start, until } from "./scripted.mjs";
+import { Failure, failureOf, LOST, type Script, start, until } from "./scripted.mjs";
 
 test("identifiers have their kinds", () => {
   const kinds = [
@@ -316,4 +318,16 @@ test("a limit that a shared request meets is learned, and its look-ups are sent 
   assert.deepEqual(sizes(calls), [1, 25, 10, 10, 5]);
   await client.resolveMany(numbered(15));
   assert.deepEqual(sizes(calls).slice(5), [10, 5]);
+});
+
+test("look-ups that wait when the client is closed fail, and those that are sent end", async (context) => {
+  let waiting: Promise<PolynymError> | undefined;
+  const closes: Script = (call) => {
+    waiting = failureOf(client.resolve(handle("waiting")));
+    client.close();
+    return answers()(call);
+  };
+  const { client } = await start(context, [closes]);
+  assert.equal((await client.resolve(handle("sent"))).user.userId, "sent");
+  assert((await waiting) instanceof ClosedError);
 });

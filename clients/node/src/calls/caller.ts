@@ -215,9 +215,10 @@ export class Caller {
     if (time >= attempt.deadline) {
       throw attempts.error(failure);
     }
-    const ended = attempt.signal ? AbortSignal.any([attempt.signal, this.closed]) : this.closed;
-    await until(time, ended);
-    if (ended.aborted) {
+    const signals = [attempt.signal, this.closed];
+    await until(time, signals);
+    const ended = signals.find((signal) => signal?.aborted);
+    if (ended !== undefined) {
       throw attempts.ended(ended.reason);
     }
   }

@@ -134,7 +134,7 @@ export class Servers {
       if (performance.now() >= deadline) {
         throw new Unreachable();
       }
-      await until(deadline, signal, ...this.all.map((server) => server.changed()));
+      await until(deadline, [signal], ...this.all.map((server) => server.changed()));
     }
   }
 

@@ -2,9 +2,10 @@
 // go together. No look-up waits for a timer, except while a request takes long.
 import type { Turn, UnaryOptions } from "../calls/caller.js";
 import { isTransient } from "../calls/retries.js";
-import { PolynymError } from "../errors.js";
+import { ClosedError, PolynymError } from "../errors.js";
 import { Consistency } from "../gen/polynym/v1/directory_service.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
+import { onAbort } from "../signals.js";
 import {
   type Lookups,
   type Outcome,
@@ -32,8 +33,10 @@ export class Batching {
 
   constructor(
     private readonly lookups: Lookups,
-    private readonly closed: AbortSignal,
-  ) {}
+    closed: AbortSignal,
+  ) {
+    onAbort(closed, () => this.#queues.forEach((queue) => queue.close()));
+  }
 
   /** Whether the look-up may share a request. */
   static allows({ consistency, asOf, headers, retries }: ResolveOptions): boolean {
@@ -53,9 +56,7 @@ export class Batching {
     const key = JSON.stringify([tenant, consistency, staleness, showDisabled, readMask]);
     let queue = this.#queues.get(key);
     if (queue === undefined) {
-      queue = new Queue(this.lookups, query, this.#turns, this.closed, () =>
-        this.#queues.delete(key),
-      );
+      queue = new Queue(this.lookups, query, this.#turns, () => this.#queues.delete(key));
       this.#queues.set(key, queue);
     }
     return queue.add(identifier, deadline, signal);
@@ -72,7 +73,6 @@ class Queue {
     private readonly lookups: Lookups,
     private readonly query: Query,
     private readonly turns: Turns,
-    private readonly closed: AbortSignal,
     private readonly onIdle: () => void,
   ) {}
 
@@ -82,10 +82,17 @@ class Queue {
     signal: AbortSignal | undefined,
   ): Promise<Resolution> {
     const onHalfTime = (waiter: Waiter) => void this.#single(waiter, {}, this.turns);
-    const waiter = new Waiter(identifier, deadline, signal, this.closed, onHalfTime);
+    const waiter = new Waiter(identifier, deadline, signal, onHalfTime);
     this.#waiting.push(waiter);
     this.#flush();
     return waiter.promise;
+  }
+
+  /** Those that wait fail. Requests that are under way end. */
+  close(): void {
+    const waiting = this.#waiting.filter((waiter) => waiter.isQueued);
+    this.#waiting = [];
+    waiting.forEach((waiter) => waiter.reject(new ClosedError()));
   }
 
   /** Sends those that wait. One request at a time makes the largest batches. */

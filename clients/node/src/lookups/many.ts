@@ -140,11 +140,10 @@ export class Many {
     if (time >= this.caller.deadline(this.options)) {
       return false;
     }
-    const { signal } = this.options;
-    const ended = signal ? AbortSignal.any([signal, this.caller.closed]) : this.caller.closed;
-    await until(time, ended);
+    const signals = [this.options.signal, this.caller.closed];
+    await until(time, signals);
     [this.#items, this.#refused] = [this.#refused, []];
-    return !ended.aborted;
+    return !signals.some((signal) => signal?.aborted);
   }
 
   #callOptions(): ResolveOptions {

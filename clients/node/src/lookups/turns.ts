@@ -26,7 +26,7 @@ export class Turns {
     let begin!: () => void;
     const turn = new Promise<void>((resolve) => (begin = resolve));
     this.#waiting.add(begin);
-    await until(deadline, signal, turn);
+    await until(deadline, [signal], turn);
     if (this.#waiting.delete(begin)) {
       signal.throwIfAborted();
       throw new DeadlineExceededError({

@@ -1,5 +1,4 @@
 // Callers that wait for their look-ups.
-import { ClosedError } from "../errors.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
 import { MAX_DELAY, onAbort } from "../signals.js";
 import { type Resolution, sizeOf } from "./lookups.js";
@@ -20,7 +19,6 @@ export class Waiter {
     readonly identifier: Identifier,
     readonly deadline: number,
     signal: AbortSignal | undefined,
-    closed: AbortSignal,
     onHalfTime: (waiter: Waiter) => void,
   ) {
     this.size = sizeOf(identifier);
@@ -30,13 +28,7 @@ export class Waiter {
     });
     const halfTime = Math.min((deadline - performance.now()) / 2, MAX_DELAY);
     this.#timer = setTimeout(() => onHalfTime(this), halfTime);
-    const unlisten = onAbort(signal, () => this.#fail(signal?.reason));
-    // Requests that are under way end.
-    const stay = onAbort(closed, () => this.#state === "queued" && this.#fail(new ClosedError()));
-    this.#unlisten = () => {
-      unlisten();
-      stay();
-    };
+    this.#unlisten = onAbort(signal, () => this.#fail(signal?.reason));
   }
 
   get isQueued(): boolean {
