@@ -52,6 +52,8 @@ export class Watch implements AsyncIterable<WatchedEvent> {
    */
   readonly started: Promise<void>;
   #resumeToken: string;
+  /** The server of the last connection. */
+  #server?: Server;
   readonly #caller: Caller;
   readonly #options: WatchOptions;
   readonly #maxSilence: number;
@@ -137,9 +139,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       code: "UNAVAILABLE",
       message: "the watch was silent for too long",
     });
-    let server: Server | undefined;
-    const onServer = (chosen: Server) => (server = chosen);
-    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]), onServer);
+    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]));
     try {
       for (;;) {
         const timer = setTimeout(() => silence.abort(silent), this.#maxSilence);
@@ -151,7 +151,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       }
     } catch (error) {
       if (error === silent) {
-        server?.replace();
+        this.#server?.replace();
       }
       throw error;
     } finally {
@@ -159,10 +159,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
-  #stream(
-    signal: AbortSignal,
-    onServer: (server: Server) => void,
-  ): AsyncGenerator<WatchResponse, void, undefined> {
+  #stream(signal: AbortSignal): AsyncGenerator<WatchResponse, void, undefined> {
     const { tenant, userIds, types, headers } = this.#options;
     const request: Partial<WatchRequest> = {
       tenant,
@@ -173,7 +170,8 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     return this.#caller.stream(Directory, Directory.methods.watch, request, {
       headers,
       signal,
-      onServer,
+      former: this.#server,
+      onServer: (server) => (this.#server = server),
     });
   }
 }

@@ -152,6 +152,36 @@ test("another attempt prefers another server", async (context) => {
   assert(servers[0]!.calls.length <= lost + 4);
 });
 
+test("a watch that is lost goes on with another server", async (context) => {
+  const script: Script = ({ method, request }) => {
+    const isFirst = request.resumeToken === "";
+    const [number, end] = isFirst ? [1, LOST] : [2, new Failure("OUT_OF_RANGE", "RESUME_EXPIRED")];
+    const kind = { $case: "event", value: { eventId: `joe:${number}` } };
+    return method === "Watch" ? responses({ kind, resumeToken: `after ${number}` }, end) : {};
+  };
+  async function* responses(...items: unknown[]) {
+    yield* items;
+  }
+  const servers = [await server(context, script), await server(context, script)];
+  const connected = client(
+    context,
+    servers.map(({ address }) => address),
+  );
+  await until(async () => {
+    await connected.directory.getUser({});
+    return servers.every(({ calls }) => calls.length > 0);
+  });
+  const events = (async () => {
+    for await (const _ of connected.watch());
+  })();
+  await assert.rejects(events, { reason: "RESUME_EXPIRED" });
+  const watches = servers.map(({ calls }) => calls.filter(({ method }) => method === "Watch"));
+  assert.deepEqual(
+    watches.map(({ length }) => length),
+    [1, 1],
+  );
+});
+
 test("a name with several addresses is a list of servers, and is resolved anew", async (context) => {
   const first = await scriptedAt("127.0.0.1:0", OK);
   const port = new URL(first.address).port;

@@ -37,6 +37,8 @@ export interface UnaryOptions extends CallOptions {
 
 /** The options of a stream by `Caller`. */
 export interface StreamOptions extends CallOptions {
+  /** The server that had the stream before: another one is preferred. */
+  former?: Server;
   /** Is called with the server that the stream is sent to. */
   onServer?: (server: Server) => void;
 }
@@ -172,6 +174,7 @@ export class Caller {
     options: StreamOptions,
   ): AsyncGenerator<R, void, undefined> {
     const attempt = attemptOptions(options, this.deadline(options));
+    attempt.server = options.former;
     const attempts = new Attempts(call, { ...this.#rules, retries: 0, budget: new Budget() });
     await this.#connect(attempts, attempt);
     options.onServer?.(attempt.server as Server);
