@@ -1,14 +1,21 @@
 // Look-ups of one identifier and of many.
-import type { Caller, UnaryOptions } from "./caller.js";
-import { type ErrorParts, InternalError, InvalidArgumentError, PolynymError, errorOf } from "./errors.js";
+import type { Caller, UnaryOptions } from "../calls/caller.js";
+import { partsOfStatus } from "../calls/status.js";
+import {
+  type ErrorParts,
+  InternalError,
+  InvalidArgumentError,
+  PolynymError,
+  errorOf,
+} from "../errors.js";
 import {
   type BatchResolveIdentitiesResponse_Result as Result,
   type Consistency,
   DirectoryServiceDefinition as Directory,
-} from "./gen/polynym/v1/directory_service.js";
-import { Identifier, type Identity, type User } from "./gen/polynym/v1/types.js";
-import type { CallOptions } from "./options.js";
-import { partsOfStatus } from "./status.js";
+} from "../gen/polynym/v1/directory_service.js";
+import { Identifier, type Identity, type User } from "../gen/polynym/v1/types.js";
+import type { CallOptions } from "../options.js";
+import { Reason } from "../reasons.js";
 
 /** Requests have a megabyte at most: this leaves room for the rest of them. */
 const MAX_BYTES = 900 * 1024;
@@ -20,6 +27,9 @@ export interface Resolution {
   /** The user's identity with the identifier. */
   identity: Identity;
 }
+
+/** The owner of an identifier, or why there is none. */
+export type Outcome = Resolution | PolynymError;
 
 /** The options of a look-up. */
 export interface ResolveOptions extends CallOptions {
@@ -72,7 +82,12 @@ export class Lookups {
   /** Looks one identifier up. */
   async single(query: Query, identifier: Identifier, options: UnaryOptions): Promise<Resolution> {
     const request = { ...query, identifier };
-    return (await this.caller.unary(Directory, Directory.methods.resolveIdentity, request, options)) as Resolution;
+    return (await this.caller.unary(
+      Directory,
+      Directory.methods.resolveIdentity,
+      request,
+      options,
+    )) as Resolution;
   }
 
   /** The first of the look-ups that fit into one request: at least one. */
@@ -83,63 +98,31 @@ export class Lookups {
     return large === -1 ? first : first.slice(0, large);
   }
 
-  /** Looks a batch up. The result has an item for each identifier. */
+  /**
+   * Looks a batch up: an outcome for each identifier. Undefined if the server accepts fewer of
+   * them, which is known from then on.
+   */
   async batch(
     query: Query,
     identifiers: readonly Identifier[],
     options: UnaryOptions,
-  ): Promise<(Resolution | PolynymError)[]> {
+  ): Promise<Outcome[] | undefined> {
     const method = Directory.methods.batchResolveIdentities;
     try {
       const request = { ...query, identifiers: [...identifiers] };
       const { results } = await this.caller.unary(Directory, method, request, options);
       return identifiers.map((_, index) => outcomeOf(results[index]));
     } catch (error) {
-      if (!this.#learnLimit(error, identifiers.length)) {
-        throw error;
+      if (this.#learnLimit(error, identifiers.length)) {
+        return undefined;
       }
-      return this.#inParts(query, identifiers, options);
+      throw error;
     }
-  }
-
-  /** Looks any number of identifiers up. */
-  async many(
-    query: Query,
-    identifiers: readonly Identifier[],
-    options: UnaryOptions,
-  ): Promise<(Resolution | PolynymError)[]> {
-    const outcomes = new Array<Resolution | PolynymError>(identifiers.length);
-    const lookups = identifiers.map((identifier, index) => ({ identifier, index, size: sizeOf(identifier) }));
-    let again: typeof lookups = [];
-    for (let next = 0; next < lookups.length || again.length > 0; ) {
-      const batch = this.firstBatch([...again, ...lookups.slice(next, next + this.#maxItems)]);
-      next += Math.max(batch.length - again.length, 0);
-      const results = await this.batch(query, batch.map(({ identifier }) => identifier), options);
-      batch.forEach(({ index }, item) => (outcomes[index] = results[item] as Resolution | PolynymError));
-      const truncated = batch.filter(({ index }) => reasonOf(outcomes[index]) === "ANSWER_TOO_LARGE");
-      // A response has at least one item.
-      const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
-      alone.push(...batch.filter(({ index }) => reasonOf(outcomes[index]) === "USER_TOO_LARGE"));
-      for (const { identifier, index } of alone) {
-        outcomes[index] = await this.single(query, identifier, options).catch(asOutcome);
-      }
-      again = [...truncated, ...again.slice(batch.length)];
-    }
-    return outcomes;
-  }
-
-  async #inParts(query: Query, identifiers: readonly Identifier[], options: UnaryOptions) {
-    const outcomes: (Resolution | PolynymError)[] = [];
-    while (outcomes.length < identifiers.length) {
-      const part = identifiers.slice(outcomes.length, outcomes.length + this.#maxItems);
-      outcomes.push(...(await this.batch(query, part, options)));
-    }
-    return outcomes;
   }
 
   /** Whether the server accepts fewer identifiers in a request than were sent. */
   #learnLimit(error: unknown, sent: number): boolean {
-    const known = error instanceof InvalidArgumentError && error.reason === "BATCH_TOO_LARGE";
+    const known = error instanceof InvalidArgumentError && error.reason === Reason.BATCH_TOO_LARGE;
     const limit = known ? Number(error.metadata.limit) : NaN;
     if (!(limit >= 1 && limit < sent)) {
       return false;
@@ -149,30 +132,41 @@ export class Lookups {
   }
 }
 
-function outcomeOf(result: Result | undefined): Resolution | PolynymError {
+function outcomeOf(result: Result | undefined): Outcome {
   switch (result?.outcome?.$case) {
     case "found":
       return result.outcome.value as Resolution;
     case "error":
       return errorOf(ofOneItem(partsOfStatus(result.outcome.value)));
     default:
-      return new InternalError({ code: "INTERNAL", message: "the response of a batch lacks an item" });
+      return new InternalError({
+        code: "INTERNAL",
+        message: "the response of a batch lacks an item",
+      });
   }
 }
 
 /** The error as the look-up of one identifier has it: a batch names `identifiers[17]`. */
 function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
   const item = /^identifiers\[\d+\]/;
-  return { ...parts, field: field?.replace(item, "identifier"), message: message.replace(item, "identifier") };
+  return {
+    ...parts,
+    field: field?.replace(item, "identifier"),
+    message: message.replace(item, "identifier"),
+  };
 }
 
-function reasonOf(outcome: Resolution | PolynymError | undefined): string | undefined {
-  return outcome instanceof PolynymError ? outcome.reason : undefined;
+/**
+ * Whether the item is to be asked for again, because it did not fit into the response of its batch.
+ */
+export function needsRoom(outcome: Outcome): boolean {
+  return (
+    outcome instanceof PolynymError &&
+    (isTruncated(outcome) || outcome.reason === Reason.USER_TOO_LARGE)
+  );
 }
 
-function asOutcome(error: unknown): PolynymError {
-  if (error instanceof PolynymError) {
-    return error;
-  }
-  throw error;
+/** Whether a batch of its own would have room for the item. */
+export function isTruncated(outcome: Outcome): boolean {
+  return outcome instanceof PolynymError && outcome.reason === Reason.ANSWER_TOO_LARGE;
 }

@@ -1,7 +1,7 @@
 // The credentials of a client, and the authorities by which it knows the server.
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { ChannelCredentials } from "@grpc/grpc-js";
-import { type ConnectOptions, type Target, readOption, variable } from "./options.js";
+import { type ConnectOptions, type Targets, readOption, variable } from "../options.js";
 
 /** The interval between checks of the file of a token, in milliseconds. */
 const CHECK_INTERVAL = 1_000;
@@ -14,7 +14,7 @@ const SYSTEM_ROOTS = [
 ];
 
 /** TLS, or none. */
-export function channelCredentials(target: Target, options: ConnectOptions): ChannelCredentials {
+export function channelCredentials([target]: Targets, options: ConnectOptions): ChannelCredentials {
   if ((options.cert === undefined) !== (options.key === undefined)) {
     throw new TypeError("a client certificate needs both cert and key");
   }
@@ -36,17 +36,19 @@ export function channelCredentials(target: Target, options: ConnectOptions): Cha
 export type TokenSource = () => string | undefined;
 
 /** The token of the options. */
-export function tokenSource(target: Target, options: ConnectOptions): TokenSource {
+export function tokenSource(targets: Targets, options: ConnectOptions): TokenSource {
   if (options.token !== undefined && options.tokenFile !== undefined) {
     throw new TypeError("give token or tokenFile, not both");
   }
-  const file = options.tokenFile ?? (options.token === undefined ? variable("POLYNYM_TOKEN_FILE") : undefined);
+  const file =
+    options.tokenFile ?? (options.token === undefined ? variable("POLYNYM_TOKEN_FILE") : undefined);
   if (options.token === undefined && file === undefined) {
     return () => undefined;
   }
-  if (!target.tls && !target.loopback && !options.insecure) {
+  const open = targets.find(({ tls, loopback }) => !tls && !loopback);
+  if (open !== undefined && !options.insecure) {
     throw new Error(
-      `the token would be sent to ${target.host} without encryption: use https://, or set insecure`,
+      `the token would be sent to ${open.host} without encryption: use https://, or set insecure`,
     );
   }
   return file === undefined ? fixed(checked(options.token as string)) : fromFile(file);

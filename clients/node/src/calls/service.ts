@@ -1,5 +1,5 @@
 // The shapes of generated services.
-import type { CallOptions } from "./options.js";
+import type { CallOptions } from "../options.js";
 
 /** The codec of a message. */
 export interface Codec {
@@ -25,10 +25,18 @@ export interface Service {
 }
 
 /** The request of a method: what it leaves out has its default. */
-export type Request<M extends Method> = M["requestType"] extends { fromPartial(parts: infer P): unknown } ? P : never;
+export type Request<M extends Method> = M["requestType"] extends {
+  fromPartial(parts: infer P): unknown;
+}
+  ? P
+  : never;
 
 /** The response of a method. */
-export type Response<M extends Method> = M["responseType"] extends { fromPartial(parts: never): infer R } ? R : never;
+export type Response<M extends Method> = M["responseType"] extends {
+  fromPartial(parts: never): infer R;
+}
+  ? R
+  : never;
 
 /** A function for each method of a service. */
 export type Stub<S extends Service> = {
@@ -38,6 +46,12 @@ export type Stub<S extends Service> = {
         options?: CallOptions,
       ) => AsyncIterableIterator<Response<S["methods"][K]>>
     : S["methods"][K] extends { responseStream: true }
-      ? (request: Request<S["methods"][K]>, options?: CallOptions) => AsyncIterableIterator<Response<S["methods"][K]>>
-      : (request: Request<S["methods"][K]>, options?: CallOptions) => Promise<Response<S["methods"][K]>>;
+      ? (
+          request: Request<S["methods"][K]>,
+          options?: CallOptions,
+        ) => AsyncIterableIterator<Response<S["methods"][K]>>
+      : (
+          request: Request<S["methods"][K]>,
+          options?: CallOptions,
+        ) => Promise<Response<S["methods"][K]>>;
 };
