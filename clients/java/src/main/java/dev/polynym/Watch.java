@@ -1,11 +1,13 @@
 package dev.polynym;
 
 import dev.polynym.errors.PolynymException;
+import dev.polynym.internal.RetryPolicy;
+import dev.polynym.internal.Rules;
 import dev.polynym.v1.DirectoryServiceGrpc.DirectoryServiceBlockingStub;
 import dev.polynym.v1.WatchRequest;
 import dev.polynym.v1.WatchResponse;
-import io.grpc.Context;
 import io.grpc.Context.CancellableContext;
+import io.grpc.Context;
 import io.grpc.Status;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
@@ -14,10 +16,8 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.NoSuchElementException;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -181,15 +181,10 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
     Runnable ring =
         () -> {
-          rules.connections().replace();
+          rules.servers().replace();
           end(context, SILENCE);
         };
-    try {
-      return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
-    } catch (RejectedExecutionException clientClosed) {
-      ring.run();
-      return CompletableFuture.completedFuture(null);
-    }
+    return rules.timers().after(patience.toNanos(), ring);
   }
 
   private @Nullable WatchEvent accept(WatchResponse response) {
@@ -213,11 +208,10 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     }
     failures++;
     boolean interrupted = Thread.currentThread().isInterrupted();
-    boolean gone = interrupted || caller.isCancelled() || rules.timers().isShutdown();
+    boolean gone = interrupted || caller.isCancelled() || rules.isClosed();
     if (gone || failures >= maxFailures || !RetryPolicy.isRetryable(error)) {
       throw error;
     }
-    rules.connections().retry();
     try {
       closed.await(RetryPolicy.backoff(error, failures), TimeUnit.NANOSECONDS);
     } catch (InterruptedException interrupt) {

@@ -84,6 +84,9 @@ final class Puppet implements AutoCloseable {
     if (isSet(step.get("timeout_ms"))) {
       builder.timeout(Duration.ofMillis(step.get("timeout_ms").getAsLong()));
     }
+    if (isSet(step.get("batching"))) {
+      builder.batching(step.get("batching").getAsBoolean());
+    }
     client = builder.build();
     return new JsonObject();
   }

@@ -45,7 +45,7 @@ class TestbedTest {
   void allScenariosPass() throws Exception {
     Path log = Files.createTempFile("testbed", ".log");
     Process testbed =
-        new ProcessBuilder(testbed().toString(), "--without-batching")
+        new ProcessBuilder(testbed().toString())
             .redirectError(Redirect.to(log.toFile()))
             .start();
     try {

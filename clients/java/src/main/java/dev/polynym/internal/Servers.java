@@ -1,0 +1,82 @@
+package dev.polynym.internal;
+
+import io.grpc.ManagedChannel;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/** The servers of a client: calls take turns among those that are connected. */
+public final class Servers {
+  /** The time after which a server that is away, or an address of it, is tried again. */
+  private static final Duration REVIVE_EVERY = Duration.ofSeconds(1);
+
+  private final List<ServerConnection> all;
+  private final AtomicInteger turn = new AtomicInteger();
+
+  /** Servers in the order of their first turns. */
+  public Servers(List<ServerConnection> all) {
+    this.all = List.copyOf(all);
+  }
+
+  /**
+   * The server of the next attempt, other than the one that failed, if there is another. Null if
+   * there are several and none is connected: nobody knows which one will be first.
+   */
+  @Nullable ServerConnection pick(@Nullable ServerConnection failed) {
+    ServerConnection lastResort = null;
+    int first = turn.getAndIncrement();
+    for (int step = 0; step < all.size(); step++) {
+      ServerConnection server = all.get(Math.floorMod(first + step, all.size()));
+      server.revive(REVIVE_EVERY);
+      if (server.isConnected()) {
+        if (server != failed) {
+          return server;
+        }
+        lastResort = server;
+      }
+    }
+    return lastResort == null && all.size() == 1 ? all.get(0) : lastResort;
+  }
+
+  /** Any server, connected or not. */
+  ServerConnection any() {
+    return all.get(Math.floorMod(turn.getAndIncrement(), all.size()));
+  }
+
+  /** Whether a call would be sent at once. */
+  public boolean isConnected() {
+    return all.stream().anyMatch(ServerConnection::isConnected);
+  }
+
+  /** Lets all servers without a connection connect now, unless that was so a short time ago. */
+  void revive(Duration pause) {
+    all.forEach(server -> server.revive(pause));
+  }
+
+  /** The next call of each server opens a new connection. */
+  public void replace() {
+    all.forEach(ServerConnection::replace);
+  }
+
+  /** Ends all connections. Calls under way have some time to finish. */
+  public void close(Duration patience) {
+    all.forEach(server -> server.channel().shutdown());
+    long end = System.nanoTime() + patience.toNanos();
+    for (ServerConnection server : all) {
+      close(server.channel(), end - System.nanoTime());
+    }
+  }
+
+  private static void close(ManagedChannel channel, long nanos) {
+    try {
+      if (!channel.awaitTermination(nanos, TimeUnit.NANOSECONDS)) {
+        channel.shutdownNow();
+      }
+    } catch (InterruptedException interrupt) {
+      channel.shutdownNow();
+      Thread.currentThread().interrupt();
+    }
+  }
+}
