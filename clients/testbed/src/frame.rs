@@ -9,6 +9,8 @@ pub const PREFACE_BYTES: usize = 24;
 
 const HEADER_BYTES: usize = 9;
 const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
 const INTERNAL_ERROR: u32 = 2;
 
 /// The types that the proxy knows.
@@ -49,6 +51,19 @@ impl Frame {
     pub fn reset(stream: u32) -> Self {
         let payload = INTERNAL_ERROR.to_be_bytes().to_vec();
         Self { kind: kind::RESET, flags: 0, stream, payload }
+    }
+
+    /// The answer UNAVAILABLE of a server, by literal headers without Huffman codes (RFC 7541).
+    pub fn unavailable(stream: u32) -> Self {
+        const STATUS_200: u8 = 0x88;
+        let mut payload = vec![STATUS_200];
+        for (name, value) in [("content-type", "application/grpc"), ("grpc-status", "14")] {
+            payload.extend([0, name.len() as u8]);
+            payload.extend(name.as_bytes());
+            payload.push(value.len() as u8);
+            payload.extend(value.as_bytes());
+        }
+        Self { kind: kind::HEADERS, flags: END_STREAM | END_HEADERS, stream, payload }
     }
 
     /// A frame that ends the connection: no stream after `last` was handled.

@@ -1,5 +1,5 @@
-//! The program `client-testbed [--every-fault] [--without-batching] [NAME]`: runs the scenarios, or
-//! those with NAME in their names, against the client on its standard input and output. See
+//! The program `client-testbed [--every-fault] [--without-batching] [--without-close] [NAME]`: runs the
+//! scenarios, or those with NAME in their names, against the client on its standard input and output. See
 //! clients/README.md.
 
 use client_testbed::{Options, StdioPuppet, run};
@@ -11,6 +11,7 @@ async fn main() {
         match argument.as_str() {
             "--every-fault" => options.every_fault = true,
             "--without-batching" => options.without_batching = true,
+            "--without-close" => options.without_close = true,
             name => name.clone_into(&mut options.only),
         }
     }

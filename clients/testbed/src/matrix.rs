@@ -41,7 +41,7 @@ pub fn scenarios(mutations: &Mutations, every_fault: bool) -> Vec<Scenario> {
 
 fn scenario(mutation: &Mutation, fault: Fault) -> Scenario {
     let name = format!("{} happens once under {fault:?}", mutation.method);
-    let faults = Step::Faults { faults: vec![fault] };
+    let faults = Step::Faults { faults: vec![fault], times: None };
     let calls = Step::Calls { at_least: Some(2), at_most: 2 };
     let during = match fault {
         // The deadline ends the call, and the caller repeats it with its request id.
@@ -51,7 +51,8 @@ fn scenario(mutation: &Mutation, fault: Fault) -> Scenario {
     let before = mutation.before.iter().cloned().chain([faults]);
     let after = std::iter::once(calls).chain(mutation.after.iter().cloned());
     let steps = before.chain(during).chain(after).collect();
-    Scenario { name, batching: false, timed: fault == Fault::SwallowReply, steps }
+    let timed = fault == Fault::SwallowReply;
+    Scenario { name, batching: false, closes: false, timed, steps }
 }
 
 fn call(mutation: &Mutation, request: Value) -> Step {

@@ -1,6 +1,6 @@
 //! A proxy between client and server that loses, delays and cuts calls.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,12 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex as AsyncMutex, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::frame::{Frame, PREFACE_BYTES, kind};
+use crate::server::free_address;
 use crate::{Outcome, context};
 
 /// The number of attempts to reach a server that starts, and their interval.
@@ -27,6 +29,8 @@ const CONNECT_INTERVAL: Duration = Duration::from_millis(20);
 pub enum Fault {
     /// Nothing.
     None,
+    /// The proxy answers UNAVAILABLE in place of the server.
+    Unavailable,
     /// The connection is closed before the server sees the call.
     LoseRequest,
     /// The connection is closed once the server has answered.
@@ -46,6 +50,8 @@ struct State {
     upstream: Mutex<String>,
     faults: Mutex<VecDeque<Fault>>,
     calls: AtomicU64,
+    /// Ends all connections.
+    cut: Notify,
     /// Whether the connections that are open are frozen.
     freeze: Mutex<watch::Sender<bool>>,
     /// The same of connections that were frozen. They end with it.
@@ -57,23 +63,52 @@ pub struct Proxy {
     /// Where clients connect.
     pub address: String,
     state: Arc<State>,
+    /// The task that accepts connections.
+    accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Proxy {
     /// Listens on a free port.
     pub async fn start() -> Outcome<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.map_err(context("the proxy"))?;
-        let address = listener.local_addr().map_err(context("the proxy"))?.to_string();
-        let state = Arc::new(State::default());
-        let shared = Arc::clone(&state);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let state = Arc::clone(&shared);
-                // Faults end connections on purpose.
-                tokio::spawn(async move { serve(client, &state).await.ok() });
+        let proxy = Self { address: free_address(), state: Arc::default(), accepting: None.into() };
+        proxy.end_outage().await?;
+        Ok(proxy)
+    }
+
+    /// Listens, unless it does.
+    pub async fn end_outage(&self) -> Outcome<()> {
+        let former = lock(&self.accepting).take();
+        if let Some(former) = former {
+            former.abort();
+            // Its listener is closed then.
+            former.await.ok();
+        }
+        let listener = TcpListener::bind(&self.address).await.map_err(context("the proxy"))?;
+        *lock(&self.accepting) = Some(tokio::spawn(accept(listener, Arc::clone(&self.state))));
+        Ok(())
+    }
+
+    /// Ends all connections, and refuses new ones for this time; for good without it.
+    pub fn begin_outage(&self, time: Option<Duration>) {
+        let mut accepting = lock(&self.accepting);
+        let former = accepting.take();
+        let (address, state) = (self.address.clone(), Arc::clone(&self.state));
+        *accepting = Some(tokio::spawn(async move {
+            if let Some(former) = former {
+                former.abort();
+                former.await.ok();
             }
-        });
-        Ok(Self { address, state })
+            state.cut.notify_waiters();
+            let Some(time) = time else { return };
+            sleep(time).await;
+            // Another program may have the port for a moment.
+            loop {
+                match TcpListener::bind(&address).await {
+                    Ok(listener) => return accept(listener, state).await,
+                    Err(_) => sleep(CONNECT_INTERVAL).await,
+                }
+            }
+        }));
     }
 
     /// Sets the server for new connections.
@@ -112,6 +147,19 @@ impl Proxy {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, state: Arc<State>) {
+    while let Ok((client, _)) = listener.accept().await {
+        let state = Arc::clone(&state);
+        tokio::spawn(async move {
+            tokio::select! {
+                // Faults end connections on purpose.
+                _ = serve(client, &state) => {}
+                () = state.cut.notified() => {}
+            }
+        });
+    }
 }
 
 /// One connection.
@@ -168,6 +216,7 @@ impl Connection<'_> {
         from_client.read_exact(&mut preface).await?;
         to_server.write_all(&preface).await?;
         let (mut last, mut refused) = (0, u32::MAX);
+        let mut refused_calls = HashSet::new();
 
         loop {
             let mut frame = Frame::read(&mut from_client).await?;
@@ -179,12 +228,16 @@ impl Connection<'_> {
                         refused = frame.stream;
                         self.send(&Frame::go_away(last)).await?;
                     }
+                    Fault::Unavailable => {
+                        self.send(&Frame::unavailable(frame.stream)).await?;
+                        refused_calls.insert(frame.stream);
+                    }
                     Fault::Delay(time) => sleep(Duration::from_millis(time)).await,
                     _ => {}
                 }
                 last = frame.stream;
             }
-            if frame.stream < refused {
+            if frame.stream < refused && !refused_calls.contains(&frame.stream) {
                 to_server.write_all(&frame.bytes()).await?;
             }
         }

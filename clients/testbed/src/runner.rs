@@ -33,13 +33,29 @@ pub struct Options {
     pub every_fault: bool,
     /// Whether the client shares no calls: scenarios about that are skipped.
     pub without_batching: bool,
+    /// Whether the client is dropped, not closed: scenarios about closing are skipped.
+    pub without_close: bool,
+}
+
+impl Options {
+    /// Whether a scenario is for other clients.
+    const fn skip(&self, scenario: &Scenario) -> bool {
+        scenario.batching && self.without_batching || scenario.closes && self.without_close
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
         let only = String::new();
-        Self { only, scenarios, program: None, every_fault: false, without_batching: false }
+        Self {
+            only,
+            scenarios,
+            program: None,
+            every_fault: false,
+            without_batching: false,
+            without_close: false,
+        }
     }
 }
 
@@ -74,7 +90,7 @@ impl fmt::Display for Report {
 pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> {
     let file = File::read(&options.scenarios)?;
     let start = Instant::now();
-    let program = options.program.map_or_else(server::program, Ok)?;
+    let program = options.program.clone().map_or_else(server::program, Ok)?;
     let mut runner = Runner::new(puppet, Server::start(program).await?).await?;
     matrix::check(&file.mutations, &runner.api)?;
     runner.warm_up().await?;
@@ -83,7 +99,7 @@ pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> 
     let scenarios = matrix::scenarios(&file.mutations, options.every_fault);
     let scenarios = scenarios.into_iter().chain(file.scenarios);
     for scenario in scenarios.filter(|scenario| scenario.name.contains(&options.only)) {
-        if scenario.batching && options.without_batching {
+        if options.skip(&scenario) {
             report.skipped.push(scenario.name);
             continue;
         }
@@ -164,6 +180,7 @@ impl<'a, P: Puppet> Runner<'a, P> {
         self.variables.set("tenant", self.tenant.clone().into());
         self.proxy.set_faults(&[]);
         self.proxy.end_frozen();
+        self.proxy.end_outage().await?;
         self.connect("admin", None, true).await?;
 
         for (number, step) in steps.iter().enumerate() {
@@ -188,14 +205,25 @@ impl<'a, P: Puppet> Runner<'a, P> {
             Some(token) => token.to_owned(),
             None => self.server.token(caller)?.to_owned(),
         };
-        let (server, tenant) = (self.proxy.address.clone(), self.tenant.clone());
-        self.ask(json!({
-            "op": "connect", "server": server, "token": token, "tenant": tenant,
-            "timeout_ms": CLIENT_TIMEOUT_MS, "batching": batching,
-        }))
-        .await?;
+        let server = self.proxy.address.clone();
+        self.connect_to(&server, &token, CLIENT_TIMEOUT_MS, batching).await?;
         self.proxy.take_calls();
         Ok(())
+    }
+
+    /// Connects the client to servers, separated by commas.
+    pub async fn connect_to(
+        &mut self,
+        servers: &str,
+        token: &str,
+        timeout_ms: u64,
+        batching: bool,
+    ) -> Outcome<()> {
+        let step = json!({
+            "op": "connect", "server": servers, "token": token, "tenant": self.tenant,
+            "timeout_ms": timeout_ms, "batching": batching,
+        });
+        self.ask(step).await.map(drop)
     }
 
     /// Sends a step to the client, and returns its answer.

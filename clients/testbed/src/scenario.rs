@@ -36,6 +36,9 @@ pub struct Scenario {
     /// Whether it is for clients whose concurrent look-ups share calls.
     #[serde(default)]
     pub batching: bool,
+    /// Whether it is for clients that are closed, not dropped.
+    #[serde(default)]
+    pub closes: bool,
     /// Whether it has steps that must be taken within a second, which a busy machine may miss: it
     /// passes if one of several attempts does.
     #[serde(default)]
@@ -85,14 +88,18 @@ pub enum Step {
         #[serde(default)]
         save: Saved,
     },
-    /// `resolve` of the client. With `within_ms`, it is repeated after a deadline or a lost
-    /// connection, and must be answered within this time.
+    /// `resolve` of the client, `times` one after another. With `within_ms`, it is repeated after a
+    /// deadline or a lost connection, and must be answered within this time.
     Resolve {
         request: Value,
+        times: Option<usize>,
         timeout_ms: Option<u64>,
         within_ms: Option<u64>,
         error: Option<ExpectedError>,
     },
+    /// `get_or_create` of the client, by so many callers at once: all get one user, whom one of them
+    /// has created if `creates`.
+    GetOrCreate { request: Value, concurrency: usize, creates: bool, save: Saved },
     /// Many of them at once. Those with a time of their own expire.
     ResolveConcurrently { requests: Value, timeouts_ms: Option<Value>, found: usize },
     /// `resolve_many` of the client.
@@ -117,8 +124,15 @@ pub enum Step {
     },
     /// The testbed creates a user for each of these.
     Load { users: Value },
-    /// The faults of the next calls, one each.
-    Faults { faults: Vec<Fault> },
+    /// Closes the client.
+    Close {},
+    /// Two further servers that have these users are restarted one after the other, while the
+    /// client, which knows both, looks a user up without a pause. No look-up may fail.
+    RollingRestart { users: Value, request: Value },
+    /// The faults of the next calls, one each, the whole list `times`.
+    Faults { faults: Vec<Fault>, times: Option<usize> },
+    /// The connections end, and new ones are refused for this time; for good without it.
+    Outage { for_ms: Option<u64> },
     /// The server is killed, and started again on its store.
     Restart {},
     /// The connections that are open go silent: they forward nothing more and do not end.

@@ -1,5 +1,7 @@
 //! The server under the clients: a process that is killed and started again on the same store.
 
+use std::hash::{BuildHasher, RandomState};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -24,10 +26,17 @@ const CALLERS: [(&str, &str); 5] = [
     ("limited", "registrar"),
 ];
 
+/// The server's limit for batches, which is below that of the clients: they must learn it.
+const MAX_BATCH: &str = "400";
+
+/// Ports that no system gives to connections by itself.
+const PORTS: std::ops::Range<u16> = 10_000..30_000;
+
 /// A server on a store in a temporary folder.
 pub struct Server {
     program: PathBuf,
     folder: TempDir,
+    listen: String,
     process: Option<(Child, BufReader<ChildStdout>)>,
     tokens: Vec<(&'static str, String)>,
     /// Where it listens.
@@ -37,12 +46,25 @@ pub struct Server {
 impl Server {
     /// Creates the callers, and starts the server.
     pub async fn start(program: PathBuf) -> Outcome<Self> {
-        let folder = tempfile::tempdir().map_err(context("a temporary folder"))?;
-        let (process, tokens, address) = (None, Vec::new(), String::new());
-        let mut server = Self { program, folder, process, tokens, address };
+        let mut server = Self::new(program, "127.0.0.1:0".to_owned())?;
         server.create_callers().await?;
-        server.restart().await?;
+        server.serve().await?;
         Ok(server)
+    }
+
+    /// Starts another server with the same callers and a store of its own. It keeps its port.
+    pub async fn beside(&self) -> Outcome<Self> {
+        let mut server = Self::new(self.program.clone(), free_address())?;
+        let callers = server.path("callers.toml");
+        std::fs::copy(self.path("callers.toml"), callers).map_err(context("the credentials"))?;
+        server.serve().await?;
+        Ok(server)
+    }
+
+    fn new(program: PathBuf, listen: String) -> Outcome<Self> {
+        let folder = tempfile::tempdir().map_err(context("a temporary folder"))?;
+        let (tokens, address) = (Vec::new(), String::new());
+        Ok(Self { program, folder, listen, process: None, tokens, address })
     }
 
     /// The token of a caller.
@@ -56,9 +78,25 @@ impl Server {
         if let Some((mut child, _)) = self.process.take() {
             child.kill().await.map_err(context("killing the server"))?;
         }
+        self.serve().await
+    }
+
+    /// Stops the server as a service manager does, and starts it again on the same store.
+    pub async fn restart_gently(&mut self) -> Outcome<()> {
+        if let Some((mut child, _)) = self.process.take() {
+            let id = child.id().ok_or("the server has ended")?.to_string();
+            let sent = Command::new("kill").args(["-TERM", &id]).status().await;
+            sent.map_err(context("stopping the server"))?;
+            child.wait().await.map_err(context("stopping the server"))?;
+        }
+        self.serve().await
+    }
+
+    async fn serve(&mut self) -> Outcome<()> {
         let store = format!("embedded:{}", self.path("store").display());
         let mut command = self.command(&["serve", "--create", "--store", &store]);
-        command.args(["--listen", "127.0.0.1:0", "--tenants", "open", "--log", "error"]);
+        command.args(["--listen", &self.listen, "--tenants", "open", "--log", "error"]);
+        command.args(["--max-batch", MAX_BATCH]);
         command.arg("--credentials").arg(self.path("callers.toml"));
         let mut child = command
             .env("TMPDIR", self.folder.path())
@@ -113,6 +151,14 @@ fn limit(file: &Path) -> Outcome<()> {
     }
     let limited = text.replace(name, &format!("{name}\nrate = {{ calls = 1 }}"));
     std::fs::write(file, limited).map_err(context("the credentials"))
+}
+
+/// An address on this machine at which nothing listens.
+pub fn free_address() -> String {
+    let random = || PORTS.start + (RandomState::new().hash_one(0) % PORTS.len() as u64) as u16;
+    let addresses = std::iter::repeat_with(|| format!("127.0.0.1:{}", random()));
+    let mut free = addresses.filter(|address| TcpListener::bind(address).is_ok());
+    free.next().unwrap_or_default()
 }
 
 /// The program `polynym`: the one that is named, or that in the folder of this build.

@@ -1,10 +1,14 @@
 //! The steps of scenarios.
 
 mod calls;
+mod creation;
 mod lists;
+mod rolling;
 mod server;
 
 use std::time::Duration;
+
+use serde_json::json;
 
 use crate::Outcome;
 use crate::puppet::Puppet;
@@ -23,12 +27,19 @@ impl<P: Puppet> Runner<'_, P> {
                 let expected = calls::Expected { answer: answer.as_ref(), error: error.as_ref() };
                 self.call(method, request, *timeout_ms, expected, save).await
             }
-            Step::Resolve { request, timeout_ms, within_ms: None, error } => {
-                self.resolve(request, *timeout_ms, error.as_ref()).await
+            Step::Resolve { request, times, timeout_ms, within_ms: None, error } => {
+                for _ in 0..times.unwrap_or(1) {
+                    self.resolve(request, *timeout_ms, error.as_ref()).await?;
+                }
+                Ok(())
             }
             Step::Resolve { request, timeout_ms, within_ms: Some(within), .. } => {
                 self.resolve_within(request, *timeout_ms, Duration::from_millis(*within)).await
             }
+            Step::GetOrCreate { request, concurrency, creates, save } => {
+                self.get_or_create(request, *concurrency, *creates, save).await
+            }
+            Step::Close {} => self.ask(json!({ "op": "close" })).await.map(drop),
             Step::ResolveConcurrently { requests, timeouts_ms, found } => {
                 self.resolve_concurrently(requests, timeouts_ms.as_ref(), *found).await
             }

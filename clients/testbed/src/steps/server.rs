@@ -1,5 +1,7 @@
 //! Steps of the server, the proxy and the testbed itself.
 
+use std::time::Duration;
+
 use futures_util::future::try_join_all;
 use prost_reflect::DynamicMessage;
 use serde_json::{Value, json};
@@ -21,11 +23,16 @@ impl<P: Puppet> Runner<'_, P> {
                 self.call_directly(&caller, method, request, answer.as_ref(), save).await
             }
             Step::Load { users } => self.load(users).await,
-            Step::Faults { faults } => {
+            Step::Faults { faults, times } => {
                 self.proxy.take_calls();
-                self.proxy.set_faults(faults);
+                self.proxy.set_faults(&faults.repeat(times.unwrap_or(1)));
                 Ok(())
             }
+            Step::Outage { for_ms } => {
+                self.proxy.begin_outage(for_ms.map(Duration::from_millis));
+                Ok(())
+            }
+            Step::RollingRestart { users, request } => self.rolling_restart(users, request).await,
             Step::Restart {} => {
                 self.server.restart().await?;
                 self.proxy.set_upstream(&self.server.address);
@@ -85,6 +92,12 @@ impl<P: Puppet> Runner<'_, P> {
     }
 
     async fn load(&mut self, users: &Value) -> Outcome<()> {
+        let direct = self.direct("admin")?;
+        self.load_into(&direct, users).await
+    }
+
+    /// Creates users in a server.
+    pub async fn load_into(&mut self, direct: &Direct, users: &Value) -> Outcome<()> {
         let method = self.api.method("RegistryService/CreateUser")?;
         let users = self.variables.fill(users)?;
         let users = users.as_array().ok_or("users are a list")?;
@@ -93,7 +106,6 @@ impl<P: Puppet> Runner<'_, P> {
             Ok(self.with_tenant(request))
         });
         let requests: Vec<_> = requests.collect::<Outcome<_>>()?;
-        let direct = self.direct("admin")?;
         try_join_all(requests.iter().map(|request| direct.succeed(&method, request))).await?;
         Ok(())
     }
