@@ -42,6 +42,12 @@ final class Failures {
     return text != null && REFUSED.matcher(text).find();
   }
 
+  /** Whether the stream alone has ended, not its connection. */
+  static boolean isReset(Status status) {
+    String text = status.getDescription();
+    return text != null && text.contains("RST_STREAM");
+  }
+
   private static Status plain(Status status, boolean reached) {
     String text =
         switch (status.getCode()) {

@@ -45,6 +45,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private int misses;
   private @Nullable ServerConnection server;
   private long begun;
+  private @Nullable Object lostWith;
   private boolean outcomeUnknown;
   private boolean finished;
   private @Nullable PolynymException failure;
@@ -221,7 +222,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       return RetryPolicy.NEVER;
     }
     if (error.retryAfter() == null) {
-      budget.failed();
+      budget.failed(lostWith);
     }
     boolean repeatable = !lost || !requestId().isEmpty();
     if (!repeatable || options.getOption(Rules.SHARED) || !budget.allowsRetry()) {
@@ -357,24 +358,36 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       if (status.isOk() && answer != null) {
         receiver.onMessage(answer);
       }
-      ended(status, trailers, sent.value && !Failures.isRefused(status));
+      lostWith = sent.lostWith(status);
+      ended(status, trailers, sent.connection != null && !Failures.isRefused(status));
     }
   }
 
-  /** Notes whether the last stream got a connection: the server may have seen it. */
+  /** Notes the connection of the last stream: if it got one, the server may have seen it. */
   private static final class Sent extends ClientStreamTracer.Factory {
-    private volatile boolean value;
+    private volatile @Nullable Attributes connection;
+    private volatile boolean answered;
 
     @Override
     public ClientStreamTracer newClientStreamTracer(
         ClientStreamTracer.StreamInfo info, Metadata headers) {
-      value = false;
+      connection = null;
       return new ClientStreamTracer() {
         @Override
         public void streamCreated(Attributes transport, Metadata streamHeaders) {
-          value = true;
+          connection = transport;
+        }
+
+        @Override
+        public void inboundTrailers(Metadata trailers) {
+          answered = true;
         }
       };
+    }
+
+    /** The connection with which the attempt was lost; null if only the attempt failed. */
+    @Nullable Object lostWith(Status status) {
+      return answered || Failures.isReset(status) ? null : connection;
     }
   }
 }
