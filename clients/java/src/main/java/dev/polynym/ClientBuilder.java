@@ -44,6 +44,7 @@ public final class ClientBuilder {
   private Duration firstWait = Duration.ofMillis(50);
   private Duration longestWait = Duration.ofSeconds(1);
   private boolean batching = true;
+  private Duration stalledAfter = Duration.ofMillis(100);
   private @Nullable Consumer<Attempt> observer;
   private boolean insecure;
   private Consumer<ManagedChannelBuilder<?>> channel = builder -> {};
@@ -194,6 +195,12 @@ public final class ClientBuilder {
     return this;
   }
 
+  /** Sets the time after which a call holds up no other look-ups. */
+  ClientBuilder stalledAfter(Duration time) {
+    stalledAfter = time;
+    return this;
+  }
+
   /**
    * Sets what is called after each attempt of a unary call, such as for logs and metrics. It must
    * be quick, and for all threads.
@@ -259,7 +266,7 @@ public final class ClientBuilder {
         new Servers(targets.stream().map(target -> open(target, credentials)).toList());
     RetryPolicy retries = new RetryPolicy(maxAttempts, waitForReady, firstWait, longestWait);
     Rules rules = new Rules(connections, tenant, credential, timeout, retries, observer);
-    return new PolynymClient(rules, batching);
+    return new PolynymClient(rules, batching, stalledAfter);
   }
 
   /**

@@ -7,16 +7,13 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.TimeUnit;
 
 /** Look-ups with equal options: their calls under way, and those that wait for one. */
 final class LookupGroup {
   /** The number of calls under way from which look-ups wait. */
   private static final int MAX_UNDER_WAY = 2;
 
-  /** A call that takes longer holds up no others; at most so many are under way at once. */
-  static final long STALLED_AFTER = TimeUnit.MILLISECONDS.toNanos(100);
-
+  /** The number of calls under way that have taken too long. */
   private static final int MAX_STALLED = 8;
 
   final Set<Lookup> waiting = new LinkedHashSet<>();
@@ -48,12 +45,12 @@ final class LookupGroup {
     }
   }
 
-  /** Counts the calls that take too long apart from the others. */
-  void noteStalled() {
+  /** A call that has taken longer than a time holds up no others. */
+  void noteStalled(long nanos) {
     long now = System.nanoTime();
     while (!flights.isEmpty()
         && stalled < MAX_STALLED
-        && now - flights.element().began >= STALLED_AFTER) {
+        && now - flights.element().began >= nanos) {
       flights.remove();
       stalled++;
     }

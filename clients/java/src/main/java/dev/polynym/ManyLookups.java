@@ -7,6 +7,8 @@ import dev.polynym.v1.BatchResolveIdentitiesRequest;
 import dev.polynym.v1.BatchResolveIdentitiesResponse.Result;
 import dev.polynym.v1.BatchResolveIdentitiesResponse;
 import dev.polynym.v1.Identifier;
+import dev.polynym.v1.ResolveIdentityRequest;
+import dev.polynym.v1.ResolveIdentityResponse;
 import io.grpc.Deadline;
 import io.grpc.Status.Code;
 import io.grpc.Status;
@@ -167,7 +169,8 @@ final class ManyLookups {
 
   private ResolveResult resolveAlone(int index) {
     try {
-      var answer = client.directory(options).resolveIdentity(options.request(identifiers.get(index)));
+      ResolveIdentityRequest request = options.request(identifiers.get(index));
+      ResolveIdentityResponse answer = client.directory(options).resolveIdentity(request);
       return new ResolveResult(Batches.found(answer), null);
     } catch (PolynymException error) {
       return new ResolveResult(null, error);

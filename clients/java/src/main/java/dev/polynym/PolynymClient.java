@@ -34,9 +34,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A client of a Polynym server, or several of one store, for all threads of a process. Every unary call has a deadline,
- * retries, and, if it changes something, a request id, so that it happens once. Errors are {@link
- * PolynymException}s.
+ * A client of a Polynym server, or of several with one store, for all threads of a process. Every
+ * unary call has a deadline, retries, and, if it changes something, a request id, so that it
+ * happens once. Errors are {@link PolynymException}s.
  */
 public final class PolynymClient implements AutoCloseable {
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(5);
@@ -50,9 +50,9 @@ public final class PolynymClient implements AutoCloseable {
   private final AdminServiceBlockingStub admin;
   private final Set<Watch> watches = ConcurrentHashMap.newKeySet();
 
-  PolynymClient(Rules rules, boolean batching) {
+  PolynymClient(Rules rules, boolean batching, Duration stalledAfter) {
     this.rules = rules;
-    shared = batching ? new SharedLookups(rules, batches) : null;
+    shared = batching ? new SharedLookups(rules, batches, stalledAfter) : null;
     directory = DirectoryServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
     registry = RegistryServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
     inbox = InboxServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);

@@ -15,6 +15,7 @@ import dev.polynym.v1.ResolveIdentityResponse;
 import io.grpc.CallOptions;
 import io.grpc.Context;
 import io.grpc.Deadline;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -34,11 +35,14 @@ final class SharedLookups {
 
   private final Rules rules;
   private final Batches batches;
+  private final long stalledAfter;
   private final LoneLookups lone;
   private final Map<ResolveIdentityRequest, LookupGroup> groups = new HashMap<>();
 
-  SharedLookups(Rules rules, Batches batches) {
+  /** A call that takes longer than {@code stalledAfter} holds up no others. */
+  SharedLookups(Rules rules, Batches batches, Duration stalledAfter) {
     this.rules = rules;
+    this.stalledAfter = stalledAfter.toNanos();
     this.batches = batches;
     this.lone = new LoneLookups(rules);
   }
@@ -140,7 +144,7 @@ final class SharedLookups {
     }
     if (!group.waiting.isEmpty() && !group.hasAlarm) {
       group.hasAlarm = true;
-      rules.timers().after(LookupGroup.STALLED_AFTER, () -> noteStalled(group));
+      rules.timers().after(stalledAfter, () -> noteStalled(group));
     }
     return next;
   }
@@ -149,7 +153,7 @@ final class SharedLookups {
     List<SharedCall> next;
     synchronized (this) {
       group.hasAlarm = false;
-      group.noteStalled();
+      group.noteStalled(stalledAfter);
       next = nextCalls(group);
     }
     next.forEach(this::send);
@@ -177,32 +181,32 @@ final class SharedLookups {
 
   private void settle(
       SharedCall shared, BatchResolveIdentitiesResponse answer, @Nullable Throwable failure) {
+    if (failure == null) {
+      take(shared, answer);
+      return;
+    }
     List<Lookup> present = present(shared);
     PolynymException error = PolynymException.from(failure);
-    if (failure == null) {
-      try {
-        Batches.check(answer, shared.lookups.size());
-        take(shared, answer.getResultsList());
-        return;
-      } catch (PolynymException wrong) {
-        error = wrong;
-      }
-    }
     if (error == null) {
       present.forEach(lookup -> lookup.completeExceptionally(failure));
     } else if (batches.isTooLarge(error, shared.lookups.size())) {
       enqueue(present);
     } else {
-      PolynymException whole = error;
-      present.forEach(lookup -> retryAlone(lookup, whole));
+      present.forEach(lookup -> retryAlone(lookup, error));
     }
   }
 
-  private void take(SharedCall shared, List<Result> items) {
+  private void take(SharedCall shared, BatchResolveIdentitiesResponse answer) {
+    try {
+      Batches.check(answer, shared.lookups.size());
+    } catch (PolynymException wrong) {
+      present(shared).forEach(lookup -> lookup.completeExceptionally(wrong));
+      return;
+    }
     List<Lookup> unanswered = new ArrayList<>();
-    for (int position = 0; position < items.size(); position++) {
+    for (int position = 0; position < shared.lookups.size(); position++) {
       Lookup lookup = shared.lookups.get(position);
-      Result item = items.get(position);
+      Result item = answer.getResults(position);
       if (item.hasFound()) {
         lookup.complete(Batches.single(item.getFound()));
         continue;
@@ -222,7 +226,7 @@ final class SharedLookups {
     enqueue(unanswered);
   }
 
-  /** The look-up goes alone after a delay if its error allows it: the shared call was an attempt. */
+  /** The look-up goes alone after a delay if its error allows it: the call was an attempt. */
   private void retryAlone(Lookup lookup, PolynymException error) {
     long delay = rules.retries().delay(error, 1, lookup.deadline);
     if (delay == RetryPolicy.NEVER || !rules.allowsRetry()) {
@@ -238,7 +242,7 @@ final class SharedLookups {
     }
   }
 
-  /** Takes a look-up out of its call, or of those that wait. Returns false if it has left before. */
+  /** Takes a look-up out of its call, or of those that wait. False if it has left before. */
   boolean leave(Lookup lookup) {
     SharedCall shared;
     synchronized (this) {

@@ -21,9 +21,11 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -46,6 +48,10 @@ class OutageTest {
     return builder.timeout(Duration.ofSeconds(20)).build();
   }
 
+  private static String address(ScriptedServer server) {
+    return "http://127.0.0.1:" + server.port();
+  }
+
   private String away() {
     return "http://127.0.0.1:" + reserved.getLocalPort();
   }
@@ -57,7 +63,7 @@ class OutageTest {
       CompletableFuture<String> call =
           CompletableFuture.supplyAsync(() -> waiting.resolve(handle("joe")).getUser().getUserId());
       assertThrows(
-          java.util.concurrent.TimeoutException.class, () -> call.get(500, TimeUnit.MILLISECONDS));
+          TimeoutException.class, () -> call.get(500, TimeUnit.MILLISECONDS));
       reserved.close();
       try (ScriptedServer back = new ScriptedServer(port)) {
         assertEquals("joe", call.get(20, TimeUnit.SECONDS));
@@ -73,7 +79,7 @@ class OutageTest {
       UnavailableException error =
           assertThrows(UnavailableException.class, () -> lonely.registry().createUser(CREATE));
       assertEquals("UNAVAILABLE: the server cannot be reached", error.getMessage());
-      assertTrue(lonely.resolveMany(java.util.List.of(handle("a"))).get(0).error() != null);
+      assertTrue(lonely.resolveMany(List.of(handle("a"))).get(0).error() != null);
     }
     try (PolynymClient hasty = patient(builder.waitForReady(false))) {
       assertThrows(UnavailableException.class, () -> hasty.registry().createUser(CREATE));
@@ -112,7 +118,7 @@ class OutageTest {
   @Test
   void callsTakeTurnsAndGoOnToAnotherServer() throws Exception {
     ScriptedServer other = new ScriptedServer();
-    String both = "http://127.0.0.1:" + server.port() + ",http://127.0.0.1:" + other.port();
+    String both = address(server) + "," + address(other);
     try (PolynymClient pair = patient(PolynymClient.builder().server(both, away()))) {
       while (server.requests.isEmpty() || other.requests.isEmpty()) {
         pair.resolve(handle("joe"));
@@ -141,8 +147,7 @@ class OutageTest {
   @Test
   void aRetryPrefersAnotherServer() throws Exception {
     try (ScriptedServer other = new ScriptedServer();
-        PolynymClient pair =
-            patient(server.client().server("127.0.0.1:" + server.port(), "127.0.0.1:" + other.port()))) {
+        PolynymClient pair = patient(server.client().server(address(server), address(other)))) {
       while (server.requests.isEmpty() || other.requests.isEmpty()) {
         pair.resolve(handle("joe"));
       }
@@ -170,7 +175,7 @@ class OutageTest {
     assertThrows(ClosedException.class, () -> client.watch(WatchRequest.getDefaultInstance()));
     ExportUsersRequest export = ExportUsersRequest.getDefaultInstance();
     assertThrows(ClosedException.class, () -> client.admin().exportUsers(export).hasNext());
-    ResolveResult one = client.resolveMany(java.util.List.of(handle("joe"))).get(0);
+    ResolveResult one = client.resolveMany(List.of(handle("joe"))).get(0);
     assertInstanceOf(ClosedException.class, one.error());
 
     CompletionException async =

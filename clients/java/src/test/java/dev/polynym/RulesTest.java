@@ -32,6 +32,7 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,6 +45,11 @@ class RulesTest {
   @AutoClose final PolynymClient client = patient(server.client());
 
   RulesTest() throws IOException {}
+
+  @AfterEach
+  void endOpenCalls() {
+    server.endOpenCalls();
+  }
 
   /** A client for a busy machine: only tests of deadlines have short ones. */
   private static PolynymClient patient(ClientBuilder builder) {

@@ -52,6 +52,7 @@ final class ScriptedServer implements AutoCloseable {
   private final Server server;
   private final int port;
   private final Queue<Object> script = new ConcurrentLinkedQueue<>();
+  private final Queue<StreamObserver<?>> open = new ConcurrentLinkedQueue<>();
   /** The requests as they arrived. */
   final List<Message> requests = Collections.synchronizedList(new ArrayList<>());
   /** The headers as they arrived. */
@@ -156,9 +157,12 @@ final class ScriptedServer implements AutoCloseable {
     Object next = script.poll();
     if (next instanceof StatusRuntimeException error) {
       observer.onError(error);
+    } else if (next == SILENCE) {
+      open.add(observer);
     } else if (next instanceof CompletableFuture<?> released) {
+      open.add(observer);
       released.thenRun(() -> succeed(observer, success));
-    } else if (next != SILENCE) {
+    } else {
       succeed(observer, next == null ? success : sameType(success, next));
     }
   }
@@ -171,6 +175,17 @@ final class ScriptedServer implements AutoCloseable {
   private static <T> void succeed(StreamObserver<T> observer, T answer) {
     observer.onNext(answer);
     observer.onCompleted();
+  }
+
+  /** Ends the calls without an answer, so that clients close at once. */
+  void endOpenCalls() {
+    for (StreamObserver<?> observer : open) {
+      try {
+        observer.onError(Code.NOT_FOUND.toStatus().asException());
+      } catch (IllegalStateException answered) {
+        // It has had its answer since.
+      }
+    }
   }
 
   /** The item of a batch for a user who has the id. */

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.protobuf.Message;
 import dev.polynym.errors.NotFoundException;
 import dev.polynym.errors.PermissionDeniedException;
 import dev.polynym.errors.PolynymException;
@@ -27,6 +28,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -37,12 +39,23 @@ class SharedLookupsTest {
   @AutoClose final ScriptedServer server = new ScriptedServer();
 
   @AutoClose
-  final PolynymClient client = server.client().timeout(Duration.ofSeconds(20)).connect();
+  final PolynymClient client = builder().stalledAfter(Duration.ofMinutes(1)).connect();
+
+  @AutoClose final PolynymClient usual = builder().connect();
 
   SharedLookupsTest() throws IOException {}
 
+  @AfterEach
+  void endOpenCalls() {
+    server.endOpenCalls();
+  }
+
+  private ClientBuilder builder() {
+    return server.client().timeout(Duration.ofSeconds(20));
+  }
+
   /** Begins two calls, so that look-ups that follow go together once one of these has ended. */
-  private List<CompletableFuture<Void>> occupy() throws InterruptedException {
+  private List<CompletableFuture<Void>> occupy(PolynymClient client) throws InterruptedException {
     List<CompletableFuture<Void>> calls = List.of(server.waits(), server.waits());
     client.resolveAsync(handle("first"));
     client.resolveAsync(handle("second"));
@@ -55,7 +68,7 @@ class SharedLookupsTest {
     calls.get(0).complete(null);
   }
 
-  private List<CompletableFuture<ResolveIdentityResponse>> lookUp(int count) {
+  private List<CompletableFuture<ResolveIdentityResponse>> lookUp(PolynymClient client, int count) {
     List<CompletableFuture<ResolveIdentityResponse>> calls = new ArrayList<>();
     IntStream.range(0, count).forEach(n -> calls.add(client.resolveAsync(handle("n" + n))));
     return calls;
@@ -69,8 +82,13 @@ class SharedLookupsTest {
 
   private List<Integer> batches() {
     return server.requests.stream()
-        .map(request -> request instanceof BatchResolveIdentitiesRequest b ? b.getIdentifiersCount() : 1)
+        .map(SharedLookupsTest::size)
         .toList();
+  }
+
+  private static int size(Message request) {
+    boolean batch = request instanceof BatchResolveIdentitiesRequest;
+    return batch ? ((BatchResolveIdentitiesRequest) request).getIdentifiersCount() : 1;
   }
 
   private static Result refused(Code code, String reason, int retryMillis) {
@@ -84,8 +102,8 @@ class SharedLookupsTest {
 
   @Test
   void lookUpsThatWaitGoTogether() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(50);
+    List<CompletableFuture<Void>> first = occupy(client);
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 50);
     CompletableFuture<String> blocking =
         CompletableFuture.supplyAsync(() -> client.resolve(handle("b")).getUser().getUserId());
     release(first);
@@ -96,16 +114,15 @@ class SharedLookupsTest {
 
   @Test
   void aSlowCallHoldsUpNoOthers() throws Exception {
-    occupy();
-    assertFound(lookUp(10));
-    assertEquals(List.of(1, 1, 10), batches());
+    occupy(usual);
+    assertFound(lookUp(usual, 10));
   }
 
   @Test
   void theLookUpsOfAFailedCallGoAlone() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(40);
+    List<CompletableFuture<Void>> first = occupy(client);
     server.fails(Code.UNAVAILABLE);
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 40);
     release(first);
     assertFound(calls);
     assertEquals(1 + 1 + 1 + 40, server.requests.size(), () -> batches().toString());
@@ -113,23 +130,23 @@ class SharedLookupsTest {
 
   @Test
   void aLookUpLeavesACallWithoutAnAnswerAtHalfOfItsTime() throws Exception {
-    occupy();
+    occupy(usual);
     server.isSilent();
     ResolveOptions hasty = ResolveOptions.defaults().timeout(Duration.ofSeconds(4));
-    assertEquals("joe", client.resolveAsync(handle("joe"), hasty).join().getUser().getUserId());
+    assertEquals("joe", usual.resolveAsync(handle("joe"), hasty).join().getUser().getUserId());
     assertInstanceOf(ResolveIdentityRequest.class, server.requests.get(3));
   }
 
   @Test
   void whatIsRefusedInABatchGoesAlone() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(4);
+    List<CompletableFuture<Void>> first = occupy(client);
     server.answers(
         items(
             ScriptedServer.found("n0"),
             refused(Code.UNAVAILABLE, "STORE_UNAVAILABLE", 20),
             refused(Code.RESOURCE_EXHAUSTED, "ANSWER_TOO_LARGE", 0),
             refused(Code.NOT_FOUND, "IDENTITY_NOT_FOUND", 0)));
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 4);
     release(first);
     assertFound(calls.subList(0, 3));
     CompletionException failed = assertThrows(CompletionException.class, calls.get(3)::join);
@@ -139,9 +156,9 @@ class SharedLookupsTest {
 
   @Test
   void theNumberOfResultsIsChecked() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(2);
+    List<CompletableFuture<Void>> first = occupy(client);
     server.answers(items(ScriptedServer.found("n0")));
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 2);
     release(first);
     CompletionException failed = assertThrows(CompletionException.class, calls.get(0)::join);
     assertEquals(Code.INTERNAL, PolynymException.from(failed).code());
@@ -159,8 +176,8 @@ class SharedLookupsTest {
     assertEquals(List.of(7, 3, 3, 1), batches());
 
     server.requests.clear();
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(6);
+    List<CompletableFuture<Void>> first = occupy(client);
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 6);
     release(first);
     assertFound(calls);
     assertTrue(batches().stream().allMatch(size -> size <= 3), () -> batches().toString());
@@ -168,9 +185,9 @@ class SharedLookupsTest {
 
   @Test
   void aSharedCallThatIsTooLargeIsSplit() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(6);
+    List<CompletableFuture<Void>> first = occupy(client);
     server.fails(Code.INVALID_ARGUMENT, "BATCH_TOO_LARGE", Map.of("limit", "4"));
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 6);
     release(first);
     assertFound(calls);
     assertEquals(List.of(1, 1, 6), batches().subList(0, 3));
@@ -179,8 +196,8 @@ class SharedLookupsTest {
 
   @Test
   void aCallerThatLeavesEndsItsLookUp() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
-    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(3);
+    List<CompletableFuture<Void>> first = occupy(client);
+    List<CompletableFuture<ResolveIdentityResponse>> calls = lookUp(client, 3);
     assertTrue(calls.get(1).cancel(true));
     release(first);
     assertEquals("n0", calls.get(0).join().getUser().getUserId());
@@ -209,8 +226,8 @@ class SharedLookupsTest {
   }
 
   private static BatchResolveIdentitiesResponse found(int from, int to) {
-    return items(
-        IntStream.range(from, to).mapToObj(n -> ScriptedServer.found("n" + n)).toArray(Result[]::new));
+    var names = IntStream.range(from, to).mapToObj(n -> "n" + n);
+    return items(names.map(ScriptedServer::found).toArray(Result[]::new));
   }
 
   @Test
@@ -230,7 +247,7 @@ class SharedLookupsTest {
 
   @Test
   void optionsSeparateLookUps() throws Exception {
-    List<CompletableFuture<Void>> first = occupy();
+    List<CompletableFuture<Void>> first = occupy(client);
     var other = client.resolveAsync(handle("joe"), ResolveOptions.defaults().showDisabled());
     assertEquals("joe", other.join().getUser().getUserId());
     assertEquals(3, server.requests.size());
