@@ -1,6 +1,7 @@
-//! The HTTP listener: the API over Connect, imports and exports as lines, and pages.
+//! The HTTP listener: the API over Connect, imports, exports and watches as lines, and pages.
 
 mod lines;
+mod watch;
 
 use std::io;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ fn pages(prefix: String) -> Vec<Page> {
     };
     vec![
         Page::new("/healthz", "text/plain; charset=utf-8", || Bytes::from_static(b"ok\n")),
+        Page::new("/api.binpb", "application/octet-stream", || Bytes::from_static(DESCRIPTORS)),
         Page::new("/openapi.json", "application/json", move || openapi().into()),
     ]
 }

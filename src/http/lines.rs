@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use polynym_lines::{Parsed as ParsedLine, UserLine, json};
 use polynym_proto::v1;
 use polynym_transport::lines::{
-    InvalidQuery, LineFormat, LineMethod, LineReader, LineWriter, MAX_LINE_BYTES, Parsed,
-    RequestLine, without_values,
+    InvalidQuery, LineFormat, LineMethod, LineReader, LineRequest, LineWriter, MAX_LINE_BYTES,
+    Parsed, RequestLine, without_values,
 };
 use prost::Message;
 use serde::de::IgnoredAny;
@@ -19,6 +19,7 @@ use v1::{
     OnExisting,
 };
 
+use super::watch;
 use crate::grpc::MAX_STREAM_BYTES;
 
 /// The maximum values of a line: empty objects take many times their bytes when they are decoded.
@@ -29,23 +30,35 @@ const KEEP_LINE_BREAKS: &str = "put each user on a line of its own; with curl, s
     FILE, or by --data-binary @FILE, as -d removes its line breaks";
 
 /// The methods with lines.
-pub const METHODS: [LineMethod; 2] = [
+pub const METHODS: [LineMethod; 3] = [
     LineMethod {
         path: "/polynym.v1.AdminService/ImportUsers",
         takes_lines: true,
-        format: |query| {
-            let reader = ImportReader { options: options(query)? };
+        has_events: false,
+        format: |request| {
+            let reader = ImportReader { options: options(request.query)? };
             let writer = ImportWriter { progress: Progress::default() };
-            Ok(LineFormat { reader: Some(Box::new(reader)), writer: Box::new(writer) })
+            Ok(LineFormat {
+                fields: Vec::new(),
+                reader: Some(Box::new(reader)),
+                writer: Box::new(writer),
+            })
         },
     },
     LineMethod {
         path: "/polynym.v1.AdminService/ExportUsers",
         takes_lines: false,
-        format: |query| match query {
-            "" => Ok(LineFormat { reader: None, writer: Box::new(ExportWriter) }),
-            _ => Err(invalid("the query has parameters: write them in the body, as JSON")),
+        has_events: false,
+        format: |request| {
+            without_query(request)?;
+            Ok(LineFormat { fields: Vec::new(), reader: None, writer: Box::new(ExportWriter) })
         },
+    },
+    LineMethod {
+        path: "/polynym.v1.DirectoryService/Watch",
+        takes_lines: false,
+        has_events: true,
+        format: watch::format,
     },
 ];
 
@@ -88,11 +101,19 @@ fn options(query: &str) -> Result<Options, InvalidQuery> {
     Ok(options)
 }
 
-fn invalid(message: &str) -> InvalidQuery {
+/// Checks that a request whose message is its body has no query.
+pub fn without_query(request: LineRequest<'_>) -> Result<(), InvalidQuery> {
+    match request.query {
+        "" => Ok(()),
+        _ => Err(invalid("the query has parameters: write them in the body, as JSON")),
+    }
+}
+
+pub fn invalid(message: &str) -> InvalidQuery {
     InvalidQuery { message: message.to_owned() }
 }
 
-fn upper(value: &str) -> String {
+pub fn upper(value: &str) -> String {
     value.to_ascii_uppercase()
 }
 

@@ -26,3 +26,4 @@ export npm_config_update_notifier=false
 
 # Their install scripts download what the tests do not use.
 npm ci --ignore-scripts --silent
+(cd "$checkout/clients/web" && npm ci --ignore-scripts --silent)

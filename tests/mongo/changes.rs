@@ -15,7 +15,8 @@ async fn follow(uri: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_follow_each_change_on_a_replica_set() {
+#[ignore = "takes minutes, and a cluster does more"]
+async fn long_all_follow_each_change_on_a_replica_set() {
     follow(&servers::one_member().await.uri("changes", "")).await;
 }
 

@@ -218,7 +218,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_upgrade_is_finished_by_the_next() {
-    upgrades_are_interrupted_every(17).await;
+    upgrades_are_interrupted_every(37).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -40,6 +40,8 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "application/grpc",
             "application/json",
             "application/proto",
+            "application/grpc-web",
+            "application/grpc-web-text",
             "application/x-ndjson",
             "ETag",
             "grpc.health.v1.Health/Check",

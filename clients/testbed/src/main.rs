@@ -1,6 +1,6 @@
-//! The program `client-testbed [--every-fault] [--without-batching] [--without-close] [NAME]`: runs the
-//! scenarios, or those with NAME in their names, against the client on its standard input and output. See
-//! clients/README.md.
+//! The program `client-testbed [--every-fault] [--without-batching] [--without-close] [NAME]`: runs
+//! the scenarios, or those with NAME in their names, against the client on its standard input and
+//! output. See clients/README.md.
 
 use client_testbed::{Options, StdioPuppet, run};
 

@@ -97,8 +97,8 @@ pub enum Step {
         within_ms: Option<u64>,
         error: Option<ExpectedError>,
     },
-    /// `get_or_create` of the client, by so many callers at once: all get one user, whom one of them
-    /// has created if `creates`.
+    /// `get_or_create` of the client, by so many callers at once: all get one user, and one of them
+    /// has created it if `creates`.
     GetOrCreate { request: Value, concurrency: usize, creates: bool, save: Saved },
     /// Many of them at once. Those with a time of their own expire.
     ResolveConcurrently { requests: Value, timeouts_ms: Option<Value>, found: usize },

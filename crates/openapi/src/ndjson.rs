@@ -10,19 +10,40 @@ use crate::schemas;
 const NDJSON: &str = "application/x-ndjson";
 
 /// The description of an import over HTTP, after the comment of the method.
-pub const IMPORT: &str = "\n\nOver HTTP the body is a file of lines as `polynym export` writes \
+const IMPORT: &str = "\n\nOver HTTP the body is a file of lines as `polynym export` writes \
     them and `polynym import` reads them, and the options are parameters. The response has a line \
     for each reject and, with `validate_only`, for each change; the last line is the report, or \
     the error that ended the import. Another content type fails with 415.";
 
 /// The description of an export over HTTP, after the comment of the method.
-pub const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answered with lines as \
+const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answered with lines as \
     `polynym export` writes them; a line with an error ends an export that failed. A request as \
     `application/connect+json` is answered with envelopes of the Connect protocol.";
 
+/// The description of a watch over HTTP, after the comment of the method.
+const WATCH: &str = "\n\n\
+    Over HTTP, a request as `application/json` is answered with lines, each a response; a line \
+    with an error ends a watch that failed. With `accept: text/event-stream` they are server-sent \
+    events: the data is a response, the id its resume token, and the header \
+    `last-event-id` resumes; heartbeats are events `heartbeat`, an error is an event `failure`. \
+    Then the request may also be a GET with the fields `tenant`, `user_ids`, `types` and \
+    `resume_token` \
+    as parameters, as `EventSource` sends it. A request as `application/connect+json` is \
+    answered with envelopes of the Connect protocol.";
+
+/// The description of the lines of a method; none if it has none.
+pub fn description(method: &MethodDescriptor) -> Option<&'static str> {
+    match method.name() {
+        "ImportUsers" => Some(IMPORT),
+        "ExportUsers" => Some(EXPORT),
+        "Watch" => Some(WATCH),
+        _ => None,
+    }
+}
+
 /// Whether a method takes or returns lines.
 pub fn has_lines(method: &MethodDescriptor) -> bool {
-    ["ImportUsers", "ExportUsers"].contains(&method.name())
+    description(method).is_some()
 }
 
 /// The options of an import as parameters of the query.
@@ -55,9 +76,16 @@ pub fn import_report() -> Value {
     json!({ NDJSON: lines("ImportResult") })
 }
 
-/// The response of an export as lines.
-pub fn export_lines() -> Value {
-    json!({ NDJSON: lines("ImportLine") })
+/// The response of an export or a watch.
+pub fn stream(method: &MethodDescriptor) -> Value {
+    match method.name() {
+        "Watch" => {
+            let message = schemas::of_message(&method.output());
+            let lines = schemas::sequence(NDJSON, "Lines, each with a response.", message);
+            json!({ NDJSON: lines, "text/event-stream": { "schema": { "type": "string" } } })
+        }
+        _ => json!({ NDJSON: lines("ImportLine") }),
+    }
 }
 
 fn lines(name: &str) -> Value {

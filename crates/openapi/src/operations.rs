@@ -53,9 +53,9 @@ pub fn operation(method: &MethodDescriptor, comments: &Comments) -> Value {
     let mut description = comment.to_owned();
     if method.is_client_streaming() {
         parameters.extend(ndjson::import_parameters(comments, &method.input()));
-        description += ndjson::IMPORT;
-    } else if ndjson::has_lines(method) {
-        description += ndjson::EXPORT;
+    }
+    if let Some(lines) = ndjson::description(method) {
+        description += lines;
     } else if method.is_server_streaming() {
         description += "\n\nThe messages are envelopes of the Connect protocol: a byte of flags, \
             the length in four bytes, and the JSON of a message. The last one, with the flag 2, \
@@ -96,7 +96,7 @@ fn answer(method: &MethodDescriptor) -> Value {
     let content = match method.is_client_streaming() {
         true => ndjson::import_report(),
         false if ndjson::has_lines(method) => {
-            let mut content = ndjson::export_lines();
+            let mut content = ndjson::stream(method);
             content[STREAM_JSON] = envelopes(message);
             content
         }

@@ -1,5 +1,6 @@
-//! The HTTP side of a server: the API over Connect, and pages outside of it.
+//! The HTTP side of a server: the API over Connect, gRPC-Web and lines, and pages outside of it.
 
+mod grpc_web;
 mod origin;
 mod page;
 mod site;
@@ -28,6 +29,7 @@ use crate::memory_budget::{ConnectionBudget, Reservation};
 use crate::peer::Peer;
 use crate::request_body;
 use crate::routes::Routes;
+use grpc_web::GrpcWeb;
 use origin::Origins;
 
 /// The header by which a response forbids a proxy to collect it before it forwards it.
@@ -52,6 +54,7 @@ pub struct HttpOptions {
 /// A call, by its protocol.
 enum HttpCall {
     Connect(ConnectCall),
+    GrpcWeb(GrpcWeb),
     Lines(LineCall),
 }
 
@@ -119,6 +122,7 @@ impl Http {
         let origin = self.origins.allowed(request.headers());
         let mut response = match outcome.and_then(|()| self.call(&request)) {
             Ok(HttpCall::Connect(call)) => handler.call(budget, peer, &call, request).await,
+            Ok(HttpCall::GrpcWeb(call)) => handler.call(budget, peer, &call, request).await,
             Ok(HttpCall::Lines(call)) => handler.call(budget, peer, &call, request).await,
             Err(response) => {
                 let reservation = Reservation::for_call(budget);
@@ -136,11 +140,16 @@ impl Http {
     fn call(&self, request: &Request<Incoming>) -> Result<HttpCall, Refused> {
         let path = request.uri().path();
         let lines = self.lines.iter().find(|method| method.path == path);
-        if let Some((method, descriptor)) = lines.zip(self.methods.get(path)) {
-            request::check(request)?;
-            if let Some(call) = LineCall::new(method, descriptor.clone(), request)? {
-                return Ok(HttpCall::Lines(call));
-            }
+        if let Some((method, descriptor)) = lines.zip(self.methods.get(path))
+            && let Some(call) = LineCall::new(method, descriptor.clone(), request)?
+        {
+            return Ok(HttpCall::Lines(call));
+        }
+        if let Some(descriptor) = self.methods.get(path)
+            && let Some(call) = GrpcWeb::new(descriptor, request)?
+        {
+            request::check(request, "POST")?;
+            return Ok(HttpCall::GrpcWeb(call));
         }
         request::call(&self.methods, request).map(HttpCall::Connect)
     }

@@ -14,6 +14,9 @@ pub use request::MAX_LINE_BYTES;
 /// The content type of lines of JSON.
 pub const NDJSON: &str = "application/x-ndjson";
 
+/// The content type of server-sent events.
+pub const EVENTS: &str = "text/event-stream";
+
 /// A method with lines.
 #[derive(Clone, Copy, Debug)]
 pub struct LineMethod {
@@ -21,8 +24,42 @@ pub struct LineMethod {
     pub path: &'static str,
     /// Whether its requests are lines.
     pub takes_lines: bool,
-    /// Makes the format of a call from the query of its path.
-    pub format: fn(query: &str) -> Result<LineFormat, InvalidQuery>,
+    /// Whether its responses can be server-sent events.
+    pub has_events: bool,
+    /// Makes the format of a call.
+    pub format: fn(LineRequest<'_>) -> Result<LineFormat, InvalidQuery>,
+}
+
+/// What the format of a call depends on.
+#[derive(Clone, Copy, Debug)]
+pub struct LineRequest<'r> {
+    /// The query of the path.
+    pub query: &'r str,
+    /// Whether the request is a GET, which has no message.
+    pub is_get: bool,
+    /// The form of the response.
+    pub form: LineForm,
+    /// The id of the last event that the client has had.
+    pub last_event_id: Option<&'r str>,
+}
+
+/// The form of the lines of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineForm {
+    /// Objects of JSON.
+    Json,
+    /// Server-sent events (HTML standard, section 9.2).
+    Events,
+}
+
+impl LineForm {
+    /// The content type.
+    const fn content_type(self) -> &'static str {
+        match self {
+            Self::Json => NDJSON,
+            Self::Events => EVENTS,
+        }
+    }
 }
 
 /// The error in a parameter of a query.
@@ -34,6 +71,8 @@ pub struct InvalidQuery {
 
 /// How the lines of a call become messages, and messages lines.
 pub struct LineFormat {
+    /// An encoded message whose fields are set in that of the request.
+    pub fields: Vec<u8>,
     /// Reads lines; none if the request is one message.
     pub reader: Option<Box<dyn LineReader>>,
     /// Writes lines.

@@ -134,8 +134,8 @@ impl Body for RequestBody {
 }
 
 /// Waits for the message of a call, of at most `limit` bytes.
-pub async fn read_message(
-    request: Request<Incoming>,
+pub async fn read_message<B: Body<Data = Bytes> + Unpin>(
+    request: Request<B>,
     limit: usize,
     reservation: &mut Reservation,
 ) -> Result<Request<RequestBody>, Status> {

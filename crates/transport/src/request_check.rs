@@ -58,8 +58,7 @@ pub fn validate<B>(request: &Request<B>) -> Result<Option<Duration>, RequestReje
         return Err(RequestRejection::Call(protocol::headers_too_large(MAX_HEADER_BYTES, size)));
     }
 
-    caller_timeout(headers)
-        .map_err(|MalformedTimeout| RequestRejection::Call(protocol::timeout_invalid()))
+    timeout(headers).map_err(RequestRejection::Call)
 }
 
 /// Whether this is gRPC with protocol buffers, with any parameters.
@@ -78,6 +77,14 @@ pub fn header_bytes<B>(request: &Request<B>) -> usize {
 /// The size of headers in bytes, as HTTP/2 counts them.
 pub fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()
+}
+
+/// The caller's timeout, if it sets one.
+///
+/// # Errors
+/// The header is malformed.
+pub fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
+    caller_timeout(headers).map_err(|MalformedTimeout| protocol::timeout_invalid())
 }
 
 struct MalformedTimeout;
@@ -106,7 +113,7 @@ fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, MalformedTime
 mod tests {
     use super::*;
 
-    fn timeout(text: &str) -> Option<Option<Duration>> {
+    fn parsed(text: &str) -> Option<Option<Duration>> {
         let mut headers = HeaderMap::new();
         headers.insert("grpc-timeout", text.parse().unwrap());
         caller_timeout(&headers).ok()
@@ -115,17 +122,17 @@ mod tests {
     #[test]
     fn specified_timeouts_are_accepted() {
         assert!(matches!(caller_timeout(&HeaderMap::new()), Ok(None)));
-        assert_eq!(timeout("100m"), Some(Some(Duration::from_millis(100))));
-        assert_eq!(timeout("99999999H"), Some(Some(Duration::from_secs(99_999_999 * 3_600))));
-        assert_eq!(timeout("1S"), Some(Some(Duration::from_secs(1))));
-        assert_eq!(timeout("5u"), Some(Some(Duration::from_micros(5))));
-        assert_eq!(timeout("0n"), Some(Some(Duration::ZERO)));
+        assert_eq!(parsed("100m"), Some(Some(Duration::from_millis(100))));
+        assert_eq!(parsed("99999999H"), Some(Some(Duration::from_secs(99_999_999 * 3_600))));
+        assert_eq!(parsed("1S"), Some(Some(Duration::from_secs(1))));
+        assert_eq!(parsed("5u"), Some(Some(Duration::from_micros(5))));
+        assert_eq!(parsed("0n"), Some(Some(Duration::ZERO)));
     }
 
     #[test]
     fn other_timeouts_are_rejected() {
         for text in ["", "m", "100", "1x", "-1S", "+1S", "1.5S", "abc", "123456789S", "1 S"] {
-            assert_eq!(timeout(text), None, "{text}");
+            assert_eq!(parsed(text), None, "{text}");
         }
     }
 

@@ -4,6 +4,7 @@ import { describe } from "node:test";
 
 describe("the console", { concurrency: 2 }, async () => {
   await import("./sign_in.mjs");
+  await import("./grpc_web.mjs");
   await import("./search.mjs");
   await import("./identities.mjs");
   await import("./users.mjs");

@@ -221,7 +221,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_run_is_finished_by_the_next() {
-    runs_are_interrupted_every(31).await;
+    runs_are_interrupted_every(61).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

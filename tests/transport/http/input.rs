@@ -82,7 +82,6 @@ async fn requests_that_are_no_calls_are_refused() {
             (RESOLVE, "application/x-www-form-urlencoded"),
             (RESOLVE, "application/grpc"),
             (RESOLVE, "application/connect+json"),
-            ("/polynym.v1.DirectoryService/Watch", JSON),
             (EXPORT, "text/plain"),
             (EXPORT, "application/proto"),
             ("/polynym.v1.AdminService/FindDuplicates", JSON),

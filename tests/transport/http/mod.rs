@@ -6,6 +6,7 @@ mod input;
 mod limits;
 mod methods;
 mod requests;
+mod web;
 
 use http::Version;
 use testkit::http::HttpClient;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::Body as _;
 use hyper::body::Incoming;
 use tonic::Status;
@@ -34,7 +34,7 @@ pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCal
     let Some(method) = methods.get(path) else {
         return Err(unknown_path(path, methods.nearest(path)).into());
     };
-    check(request)?;
+    check(request, "POST")?;
     let Some(codec) = codec(method, request.headers().get(CONTENT_TYPE)) else {
         return Err(wrong_content_type(method).into());
     };
@@ -50,9 +50,9 @@ pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCal
 ///
 /// # Errors
 /// The request is no call: the response says why.
-pub fn check(request: &Request<Incoming>) -> Result<(), Refused> {
-    if request.method() != HttpMethod::POST {
-        return Err(wrong_http_method("POST").into());
+pub fn check(request: &Request<Incoming>, method: &'static str) -> Result<(), Refused> {
+    if request.method().as_str() != method {
+        return Err(wrong_http_method(method).into());
     }
     let size = request_check::header_bytes(request);
     if size > MAX_HEADER_BYTES {

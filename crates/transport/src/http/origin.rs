@@ -19,8 +19,8 @@ use crate::protocol;
 /// The headers that pages may send.
 const HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, baggage, connect-content-encoding, connect-protocol-version, \
-     connect-timeout-ms, content-encoding, content-type, polynym-operation-id, polynym-reason, \
-     traceparent, tracestate",
+     connect-timeout-ms, content-encoding, content-type, grpc-timeout, last-event-id, \
+     polynym-operation-id, polynym-reason, traceparent, tracestate, x-grpc-web, x-user-agent",
 );
 /// The seconds for which a browser remembers what a page may do.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("7200");

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, Version};
 use http_body::Frame;
 use hyper::body::Incoming;
 use tonic::body::Body;
@@ -12,16 +12,19 @@ use tonic::{Code, Status};
 
 use super::exchange::Exchange;
 use super::request::LineStream;
-use super::{LineMethod, LineReader, LineWriter, NDJSON, response};
+use super::{EVENTS, LineForm, LineMethod, LineReader, LineRequest, LineWriter, NDJSON, response};
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
 use crate::connect::method::Method;
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
 use crate::protocol;
-use crate::request_body::RequestBody;
+use crate::request_body::{PREFIX, RequestBody, set_length};
 use crate::rich_status::{internal, plain};
 use crate::streams::OpenStream;
+
+/// The header with the id of the last event that a client has had.
+const LAST_EVENT_ID: &str = "last-event-id";
 
 /// A call with lines.
 pub struct LineCall {
@@ -31,6 +34,9 @@ pub struct LineCall {
     reader: Mutex<Option<Box<dyn LineReader>>>,
     /// Taken for the response.
     writer: Mutex<Option<Box<dyn LineWriter>>>,
+    form: LineForm,
+    /// An encoded message whose fields are set in that of the request.
+    fields: Vec<u8>,
     exchange: Arc<Exchange>,
 }
 
@@ -45,9 +51,13 @@ impl LineCall {
         request: &Request<Incoming>,
     ) -> Result<Option<Self>, Refused> {
         let headers = request.headers();
+        let form = form(method, headers);
+        let is_get = request.method() == HttpMethod::GET && form == LineForm::Events;
+        request::check(request, if is_get { "GET" } else { "POST" })?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match (content_type.map(request::media_type).as_deref(), method.takes_lines) {
             (Some(NDJSON), true) | (Some("application/json"), false) => {}
+            _ if is_get => {}
             (_, true) => return Err(wrong_content_type().into()),
             (_, false) => return Ok(None),
         }
@@ -59,7 +69,12 @@ impl LineCall {
         if method.takes_lines && json.is_gzip {
             return Err(error::response(&protocol::lines_compressed()).into());
         }
-        let format = (method.format)(request.uri().query().unwrap_or_default());
+        let format = (method.format)(LineRequest {
+            query: request.uri().query().unwrap_or_default(),
+            is_get,
+            form,
+            last_event_id: headers.get(LAST_EVENT_ID).and_then(|value| value.to_str().ok()),
+        });
         let format = format.map_err(|invalid| {
             Refused::from(error::response(&protocol::parameter_invalid(&invalid.message)))
         })?;
@@ -67,6 +82,8 @@ impl LineCall {
             json,
             reader: Mutex::new(format.reader),
             writer: Mutex::new(Some(format.writer)),
+            form,
+            fields: format.fields,
             exchange: Arc::default(),
         }))
     }
@@ -83,7 +100,13 @@ impl CallProtocol for LineCall {
         limit: usize,
         reservation: &mut Reservation,
     ) -> Result<Request<RequestBody>, Status> {
-        request::read_message(&self.json, request, limit, reservation).await
+        if request.method() == HttpMethod::GET {
+            let mut request = request.map(|_| RequestBody::Complete(vec![0; PREFIX].into()));
+            header::remove_grpc(request.headers_mut());
+            return Ok(request.map(|body| with_fields(body, &self.fields)));
+        }
+        let request = request::read_message(&self.json, request, limit, reservation).await?;
+        Ok(request.map(|body| with_fields(body, &self.fields)))
     }
 
     async fn open(
@@ -113,7 +136,9 @@ impl CallProtocol for LineCall {
     ) -> Response<Body> {
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         match writer {
-            Some(writer) => response::respond(response, writer, self.exchange.clone()).await,
+            Some(writer) => {
+                response::respond(response, self.form, writer, self.exchange.clone()).await
+            }
             // The call has ended before its first line.
             None => error::response(
                 &Status::from_header_map(response.headers()).unwrap_or_else(internal),
@@ -122,7 +147,32 @@ impl CallProtocol for LineCall {
     }
 
     fn end_frame(&self) -> EndFrame {
-        |status| Some(Frame::data(response::error_line(status)))
+        match self.form {
+            LineForm::Json => |status| Some(Frame::data(LineForm::Json.error(status))),
+            LineForm::Events => |status| Some(Frame::data(LineForm::Events.error(status))),
+        }
+    }
+}
+
+/// The form of the response that a request accepts.
+fn form(method: &LineMethod, headers: &HeaderMap) -> LineForm {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut types = accepted.flat_map(|list| list.split(','));
+    match method.has_events && types.any(|item| request::media_type(item) == EVENTS) {
+        true => LineForm::Events,
+        false => LineForm::Json,
+    }
+}
+
+/// Sets fields in a framed message: of a field that is there twice, the last one counts.
+fn with_fields(body: RequestBody, fields: &[u8]) -> RequestBody {
+    match body {
+        RequestBody::Complete(message) if !fields.is_empty() => {
+            let mut framed = [&message, fields].concat();
+            set_length(&mut framed);
+            RequestBody::Complete(framed.into())
+        }
+        body => body,
     }
 }
 

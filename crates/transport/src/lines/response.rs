@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use http::header::CONTENT_TYPE;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 use http_body::{Body as HttpBody, Frame};
 use serde_json::json;
@@ -14,7 +14,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::exchange::Exchange;
-use super::{LineWriter, NDJSON};
+use super::{LineForm, LineWriter};
 use crate::connect::envelope::next_message;
 use crate::connect::{error, header};
 use crate::rich_status::internal;
@@ -24,6 +24,7 @@ type Polled = Option<Result<Frame<Bytes>, Status>>;
 /// The response to a call. Its status is that of the error if the call fails at once.
 pub async fn respond(
     response: Response<Body>,
+    form: LineForm,
     writer: Box<dyn LineWriter>,
     exchange: Arc<Exchange>,
 ) -> Response<Body> {
@@ -38,10 +39,13 @@ pub async fn respond(
         return error::response(&status);
     }
     let framed = BytesMut::new();
-    let body = LineBody { grpc, first, writer, exchange, framed, has_ended: false };
+    let body = LineBody { grpc, first, form, writer, exchange, framed, has_ended: false };
     let mut response = Response::new(Body::new(body));
     *response.headers_mut() = header::leading(&parts.headers);
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    if form == LineForm::Events {
+        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
     response
 }
 
@@ -69,9 +73,16 @@ fn failure(polled: &Polled) -> Option<Status> {
     }
 }
 
-/// The line of an error.
-pub fn error_line(status: &Status) -> Bytes {
-    format!("{}\n", json!({ "error": error::Error::from(status) })).into()
+impl LineForm {
+    /// The last line of a call that failed.
+    pub fn error(self, status: &Status) -> Bytes {
+        let error = json!({ "error": error::Error::from(status) });
+        match self {
+            Self::Json => format!("{error}\n").into(),
+            // A browser has an event `error` of its own, which has no data.
+            Self::Events => format!("event: failure\ndata: {error}\n\n").into(),
+        }
+    }
 }
 
 /// Turns the frames of gRPC into lines.
@@ -79,6 +90,7 @@ struct LineBody {
     grpc: Body,
     /// A frame that was polled already.
     first: Option<Polled>,
+    form: LineForm,
     writer: Box<dyn LineWriter>,
     exchange: Arc<Exchange>,
     /// Frames that are not complete yet.
@@ -122,7 +134,7 @@ impl LineBody {
 
     fn end(&mut self, status: &Status) -> Bytes {
         let mut text = self.last_rejects();
-        text.extend_from_slice(&error_line(status));
+        text.extend_from_slice(&self.form.error(status));
         text.into()
     }
 }
