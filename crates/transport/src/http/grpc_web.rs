@@ -16,6 +16,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
+use crate::calls::turns::in_one_step;
 use crate::connect::method::{Method, Shape};
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
@@ -185,8 +186,9 @@ async fn decoded(
             ));
         }
     }
-    let bytes = STANDARD.decode(&text).map_err(|_| protocol::message_invalid("it is no base64"))?;
-    Ok(bytes.into())
+    let turn = reservation.turn().clone();
+    let bytes = in_one_step(&turn, text.len(), || STANDARD.decode(&text)).await;
+    bytes.map(Bytes::from).map_err(|_| protocol::message_invalid("it is no base64"))
 }
 
 /// The body of gRPC with its trailers as the last frame.
