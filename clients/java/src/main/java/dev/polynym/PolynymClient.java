@@ -22,6 +22,7 @@ import dev.polynym.v1.User;
 import dev.polynym.v1.WatchRequest;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
+import io.grpc.Deadline;
 import io.grpc.MethodDescriptor;
 import java.time.Duration;
 import java.util.Collection;
@@ -141,8 +142,14 @@ public final class PolynymClient implements AutoCloseable {
 
   /** Connects now. A call that asks for nothing makes the classes of later calls ready. */
   void connectNow() {
+    Deadline deadline = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
+    boolean decided = rules.servers().connect(deadline);
     try {
-      directory.normalizeIdentity(NormalizeIdentityRequest.getDefaultInstance());
+      // It has its own time: the first connection of a process has used up some, to load classes.
+      Duration time = decided ? rules.timeout() : Duration.ofMillis(1);
+      directory
+          .withDeadlineAfter(time.toNanos(), TimeUnit.NANOSECONDS)
+          .normalizeIdentity(NormalizeIdentityRequest.getDefaultInstance());
     } catch (PolynymException failure) {
       if (failure.reason().isEmpty() && !rules.servers().isConnected()) {
         throw failure;

@@ -29,6 +29,8 @@ import java.util.concurrent.TimeoutException;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
+import org.junit.jupiter.api.condition.OS;
 
 /** What calls do while servers fail, are away, or the client is closed. */
 @Timeout(60)
@@ -140,6 +142,18 @@ class OutageTest {
           pair.resolve(handle("joe"));
           Thread.sleep(10);
         }
+      }
+    }
+  }
+
+  /** The file src/test/hosts has two addresses for the name; Linux has both on its own. */
+  @Test
+  @EnabledOnOs(OS.LINUX)
+  void allAddressesOfANameAreServers() {
+    String name = "http://several.test:" + server.port();
+    try (PolynymClient pair = patient(PolynymClient.builder().server(name))) {
+      while (server.addresses.size() < 2) {
+        pair.resolve(handle("joe"));
       }
     }
   }

@@ -42,7 +42,9 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
 /** A server that answers each call with the next error of a script, and then with success. */
@@ -59,6 +61,9 @@ final class ScriptedServer implements AutoCloseable {
   final List<Metadata> headers = Collections.synchronizedList(new ArrayList<>());
   /** The client's end of the connection of each call. */
   final List<SocketAddress> connections = Collections.synchronizedList(new ArrayList<>());
+
+  /** The server's end of these connections. */
+  final Set<SocketAddress> addresses = ConcurrentHashMap.newKeySet();
 
   ScriptedServer() throws IOException {
     this(0);
@@ -248,6 +253,7 @@ final class ScriptedServer implements AutoCloseable {
         ServerCall<ReqT, RespT> call, Metadata received, ServerCallHandler<ReqT, RespT> next) {
       headers.add(received);
       connections.add(call.getAttributes().get(Grpc.TRANSPORT_ATTR_REMOTE_ADDR));
+      addresses.add(call.getAttributes().get(Grpc.TRANSPORT_ATTR_LOCAL_ADDR));
       return Contexts.interceptCall(Context.current(), call, received, next);
     }
   }

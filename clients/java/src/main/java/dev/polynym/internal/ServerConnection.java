@@ -38,6 +38,12 @@ public final class ServerConnection {
     return channel.getState(true) == ConnectivityState.READY;
   }
 
+  /** Whether the first attempt to connect is still under way. */
+  boolean isConnecting() {
+    ConnectivityState state = channel.getState(true);
+    return state == ConnectivityState.IDLE || state == ConnectivityState.CONNECTING;
+  }
+
   /** Lets addresses without a connection connect now, unless that was so a short time ago. */
   void revive(Duration pause) {
     synchronized (this) {

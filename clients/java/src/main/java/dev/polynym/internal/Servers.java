@@ -1,5 +1,6 @@
 package dev.polynym.internal;
 
+import io.grpc.Deadline;
 import io.grpc.ManagedChannel;
 import java.time.Duration;
 import java.util.List;
@@ -48,6 +49,22 @@ public final class Servers {
   /** Whether a call would be sent at once. */
   public boolean isConnected() {
     return all.stream().anyMatch(ServerConnection::isConnected);
+  }
+
+  /** Waits until a server is connected or all have refused it, and returns whether that is so. */
+  public boolean connect(Deadline deadline) {
+    while (!isConnected() && all.stream().anyMatch(ServerConnection::isConnecting)) {
+      if (deadline.isExpired()) {
+        return false;
+      }
+      try {
+        TimeUnit.MILLISECONDS.sleep(2);
+      } catch (InterruptedException interrupt) {
+        Thread.currentThread().interrupt();
+        return false;
+      }
+    }
+    return true;
   }
 
   /** Lets all servers without a connection connect now, unless that was so a short time ago. */
