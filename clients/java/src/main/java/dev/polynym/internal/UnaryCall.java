@@ -206,8 +206,9 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     boolean lost = reached && Rules.isMutation(method) && RetryPolicy.isLost(error);
     outcomeUnknown = lost || (outcomeUnknown && !RetryPolicy.settles(error));
 
-    long delay = reached ? delay(error, lost) : patience(error);
-    if (left || delay == RetryPolicy.NEVER || rules.isClosed() || !schedule(delay)) {
+    boolean over = left || rules.isClosed();
+    long delay = over ? RetryPolicy.NEVER : reached ? delay(error, lost) : patience(error);
+    if (delay == RetryPolicy.NEVER || !schedule(delay)) {
       fail(error);
     }
   }
