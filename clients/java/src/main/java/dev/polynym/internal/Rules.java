@@ -47,6 +47,7 @@ public final class Rules extends Channel {
   private final @Nullable Consumer<Attempt> observer;
   private final RetryBudget budget = new RetryBudget();
   private final Timers timers = new Timers();
+  private final OpenCalls openCalls = new OpenCalls();
   private final Set<UnaryCall<?, ?>> waiting = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
@@ -153,11 +154,16 @@ public final class Rules extends Channel {
     return waiting;
   }
 
+  OpenCalls openCalls() {
+    return openCalls;
+  }
+
   /** Ends the calls that wait, and after some time those under way. */
   public void close(Duration patience) {
     closed = true;
     waiting.forEach(UnaryCall::wake);
-    servers.close(patience);
+    openCalls.await(patience);
+    servers.close();
     timers.close();
   }
 

@@ -1,7 +1,6 @@
 package dev.polynym.internal;
 
 import io.grpc.Deadline;
-import io.grpc.ManagedChannel;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -77,23 +76,8 @@ public final class Servers {
     all.forEach(ServerConnection::replace);
   }
 
-  /** Ends all connections. Calls under way have some time to finish. */
-  public void close(Duration patience) {
-    all.forEach(server -> server.channel().shutdown());
-    long end = System.nanoTime() + patience.toNanos();
-    for (ServerConnection server : all) {
-      close(server.channel(), end - System.nanoTime());
-    }
-  }
-
-  private static void close(ManagedChannel channel, long nanos) {
-    try {
-      if (!channel.awaitTermination(nanos, TimeUnit.NANOSECONDS)) {
-        channel.shutdownNow();
-      }
-    } catch (InterruptedException interrupt) {
-      channel.shutdownNow();
-      Thread.currentThread().interrupt();
-    }
+  /** Ends all connections, and the calls that are left. */
+  void close() {
+    all.forEach(server -> server.channel().shutdownNow());
   }
 }

@@ -24,6 +24,7 @@ final class StreamCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
   @Override
   public void start(Listener<RespT> listener, Metadata headers) {
     rules.authorize(headers);
+    rules.openCalls().begun();
     super.start(new TypedErrors(listener), headers);
   }
 
@@ -48,6 +49,7 @@ final class StreamCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
 
     @Override
     public void onClose(Status status, Metadata trailers) {
+      rules.openCalls().ended();
       Status typed = status;
       if (!status.isOk()) {
         PolynymException error = error(status, trailers);

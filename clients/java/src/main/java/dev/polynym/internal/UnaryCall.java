@@ -92,6 +92,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   @Override
   public void halfClose() {
+    rules.openCalls().begun();
     begin();
     if (caller != null) {
       waitFor(caller);
@@ -324,6 +325,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   private void close(Status status, Metadata trailers) {
     finished = true;
+    rules.openCalls().ended();
     Objects.requireNonNull(listener, "the call was not started").onClose(status, trailers);
   }
 
