@@ -18,6 +18,7 @@ import dev.polynym.v1.BatchResolveIdentitiesResponse.Result;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
+import io.grpc.Context;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.time.Duration;
@@ -203,6 +204,19 @@ class SharedLookupsTest {
     assertEquals("n0", calls.get(0).join().getUser().getUserId());
     assertEquals("n2", calls.get(2).join().getUser().getUserId());
     assertTrue(calls.get(1).isCancelled());
+  }
+
+  @Test
+  void aContextThatEndsEndsItsLookUp() throws Exception {
+    List<CompletableFuture<Void>> first = occupy(client);
+    Context.CancellableContext context = Context.current().withCancellation();
+    List<CompletableFuture<ResolveIdentityResponse>> calls = new ArrayList<>();
+    context.run(() -> calls.add(client.resolveAsync(handle("n0"))));
+    calls.add(client.resolveAsync(handle("n1")));
+    context.cancel(null);
+    assertTrue(calls.get(0).isCancelled());
+    release(first);
+    assertEquals("n1", calls.get(1).join().getUser().getUserId());
   }
 
   @Test
