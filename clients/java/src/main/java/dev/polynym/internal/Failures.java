@@ -9,8 +9,9 @@ import org.jspecify.annotations.Nullable;
 
 /** The errors of calls that got no answer of the server, in plain words. */
 final class Failures {
-  /** What gRPC says of streams that a server, or an end of a connection, has not processed. */
-  private static final Pattern REFUSED = Pattern.compile("REFUSED_STREAM|closed unsent stream");
+  /** What gRPC says of streams that the server has refused, or not seen before it said goodbye. */
+  private static final Pattern REFUSED =
+      Pattern.compile("REFUSED_STREAM|GOAWAY closed (un)?sent stream");
 
   private Failures() {}
 
@@ -45,7 +46,7 @@ final class Failures {
   /** Whether the stream alone has ended, not its connection. */
   static boolean isReset(Status status) {
     String text = status.getDescription();
-    return text != null && text.contains("RST_STREAM");
+    return text != null && text.contains("STREAM closed stream");
   }
 
   private static Status plain(Status status, boolean reached) {
