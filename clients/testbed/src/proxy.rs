@@ -255,7 +255,9 @@ impl Connection<'_> {
 
     async fn forward_answers(&self, mut from_server: OwnedReadHalf) -> io::Result<()> {
         loop {
-            let frame = Frame::read(&mut from_server).await?;
+            let mut frame = Frame::read(&mut from_server).await?;
+            // The server does not see the headers of a call that the proxy answers.
+            frame.forbid_header_table();
             let fault = lock(&self.faulty).get(&frame.stream).copied();
             match fault {
                 None => self.send(&frame).await?,
