@@ -131,7 +131,7 @@ class OutageTest {
         pair.resolve(handle("joe"));
       }
       assertEquals(10, server.requests.size() + other.requests.size());
-      assertTrue(Math.abs(server.requests.size() - other.requests.size()) <= 4);
+      assertTrue(Math.abs(server.requests.size() - other.requests.size()) <= 2);
 
       other.close();
       for (int call = 0; call < 10; call++) {

@@ -25,24 +25,25 @@ public final class Servers {
    * there are several and none is connected: nobody knows which one will be first.
    */
   @Nullable ServerConnection pick(@Nullable ServerConnection failed) {
-    ServerConnection lastResort = null;
-    int first = turn.getAndIncrement();
-    for (int step = 0; step < all.size(); step++) {
-      ServerConnection server = all.get(Math.floorMod(first + step, all.size()));
-      server.revive(REVIVE_EVERY);
-      if (server.isConnected()) {
-        if (server != failed) {
-          return server;
-        }
-        lastResort = server;
-      }
+    all.forEach(server -> server.revive(REVIVE_EVERY));
+    if (all.size() == 1) {
+      return all.get(0);
     }
-    return lastResort == null && all.size() == 1 ? all.get(0) : lastResort;
+    List<ServerConnection> connected = all.stream().filter(ServerConnection::isConnected).toList();
+    if (connected.isEmpty()) {
+      return null;
+    }
+    ServerConnection next = next(connected);
+    return next == failed ? next(connected) : next;
+  }
+
+  private ServerConnection next(List<ServerConnection> servers) {
+    return servers.get(Math.floorMod(turn.getAndIncrement(), servers.size()));
   }
 
   /** Any server, connected or not. */
   ServerConnection any() {
-    return all.get(Math.floorMod(turn.getAndIncrement(), all.size()));
+    return next(all);
   }
 
   /** Whether a call would be sent at once. */
