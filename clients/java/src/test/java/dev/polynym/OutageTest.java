@@ -75,6 +75,25 @@ class OutageTest {
   }
 
   @Test
+  void aWatchWaitsForAServerThatIsAway() throws Exception {
+    int port = reserved.getLocalPort();
+    WatchRequest all = WatchRequest.getDefaultInstance();
+    ClientBuilder builder = PolynymClient.builder().server(away());
+    try (PolynymClient hasty = builder.timeout(Duration.ofMillis(300)).build()) {
+      assertThrows(UnavailableException.class, () -> hasty.watch(all));
+    }
+    try (PolynymClient waiting = patient(builder)) {
+      CompletableFuture<Watch> begun = CompletableFuture.supplyAsync(() -> waiting.watch(all));
+      assertThrows(TimeoutException.class, () -> begun.get(1, TimeUnit.SECONDS));
+      reserved.close();
+      try (ScriptedServer back = new ScriptedServer(port)) {
+        begun.get(20, TimeUnit.SECONDS).close();
+        assertEquals(1, back.requests.size());
+      }
+    }
+  }
+
+  @Test
   void aChangeThatWasNeverSentHasNotHappened() {
     ClientBuilder builder = PolynymClient.builder().server(away()).timeout(Duration.ofSeconds(1));
     try (PolynymClient lonely = builder.build()) {
