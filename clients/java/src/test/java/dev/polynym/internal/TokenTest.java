@@ -1,4 +1,4 @@
-package dev.polynym;
+package dev.polynym.internal;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;

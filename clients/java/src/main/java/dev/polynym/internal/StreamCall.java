@@ -1,5 +1,6 @@
-package dev.polynym;
+package dev.polynym.internal;
 
+import dev.polynym.errors.ClosedException;
 import dev.polynym.errors.PolynymException;
 import io.grpc.ClientCall;
 import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
@@ -23,7 +24,8 @@ final class StreamCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
   @Override
   public void start(Listener<RespT> listener, Metadata headers) {
     rules.authorize(headers);
-    super.start(new TypedErrors<>(listener), headers);
+    rules.openCalls().begun();
+    super.start(new TypedErrors(listener), headers);
   }
 
   @Override
@@ -32,18 +34,34 @@ final class StreamCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
     super.sendMessage(isRequest ? rules.completed(message) : message);
   }
 
-  private static final class TypedErrors<RespT> extends SimpleForwardingClientCallListener<RespT> {
+  private final class TypedErrors extends SimpleForwardingClientCallListener<RespT> {
+    private boolean answered;
+
     TypedErrors(Listener<RespT> listener) {
       super(listener);
     }
 
     @Override
+    public void onHeaders(Metadata headers) {
+      answered = true;
+      super.onHeaders(headers);
+    }
+
+    @Override
     public void onClose(Status status, Metadata trailers) {
+      rules.openCalls().ended();
       Status typed = status;
       if (!status.isOk()) {
-        typed = status.withCause(PolynymException.of(status, trailers, ""));
+        PolynymException error = error(status, trailers);
+        typed = error.getStatus().withCause(error);
       }
       super.onClose(typed, trailers);
+    }
+
+    private PolynymException error(Status status, Metadata trailers) {
+      PolynymException error = Failures.of(status, trailers, "", answered);
+      boolean ended = rules.isClosed() && error.code() == Status.Code.UNAVAILABLE;
+      return ended && error.reason().isEmpty() ? new ClosedException() : error;
     }
   }
 }

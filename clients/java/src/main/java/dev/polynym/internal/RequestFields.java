@@ -1,4 +1,4 @@
-package dev.polynym;
+package dev.polynym.internal;
 
 import com.google.protobuf.Descriptors.FieldDescriptor;
 import com.google.protobuf.Descriptors.FieldDescriptor.JavaType;

@@ -1,4 +1,4 @@
-package dev.polynym;
+package dev.polynym.internal;
 
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executor;

@@ -1,6 +1,8 @@
-package dev.polynym;
+package dev.polynym.internal;
 
+import dev.polynym.errors.ClosedException;
 import dev.polynym.errors.PolynymException;
+import dev.polynym.errors.Reasons;
 import io.grpc.Deadline;
 import io.grpc.Status.Code;
 import java.time.Duration;
@@ -9,10 +11,18 @@ import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 
-/** Which errors are retried, and when. An error without a reason was made by the transport. */
-record RetryPolicy(int maxAttempts) {
+/**
+ * Which errors are retried, and when. An error without a reason was made by the transport.
+ *
+ * @param maxAttempts how often a call may reach a server
+ * @param waitForReady whether a call waits for a server that cannot be reached
+ * @param firstWait the wait after the first attempt that reached no server
+ * @param longestWait the limit of these waits, which double
+ */
+public record RetryPolicy(
+    int maxAttempts, boolean waitForReady, Duration firstWait, Duration longestWait) {
   /** The answer of {@link #delay} for an error that is final. */
-  static final long NEVER = -1;
+  public static final long NEVER = -1;
 
   private static final long BACKOFF_UNIT = TimeUnit.MILLISECONDS.toNanos(100);
   private static final int MAX_DOUBLINGS = 7;
@@ -29,16 +39,30 @@ record RetryPolicy(int maxAttempts) {
       EnumSet.of(Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.UNIMPLEMENTED);
 
   /** The nanoseconds until the attempt after number {@code attempt}, or {@link #NEVER}. */
-  long delay(PolynymException error, int attempt, Deadline deadline) {
+  public long delay(PolynymException error, int attempt, Deadline deadline) {
     if (attempt >= maxAttempts || !isRetryable(error)) {
       return NEVER;
     }
-    long delay = backoff(error, attempt);
+    return within(deadline, backoff(error, attempt));
+  }
+
+  /** The nanoseconds after {@code tries} attempts that reached no server, or {@link #NEVER}. */
+  long patience(int tries, Deadline deadline) {
+    if (!waitForReady) {
+      return NEVER;
+    }
+    double doubled = firstWait.toNanos() * Math.pow(2, tries - 1);
+    double wait = Math.min(doubled, longestWait.toNanos());
+    double jitter = (1 + ThreadLocalRandom.current().nextDouble()) / 2;
+    return within(deadline, (long) (wait * jitter));
+  }
+
+  private static long within(Deadline deadline, long delay) {
     return delay < deadline.timeRemaining(TimeUnit.NANOSECONDS) ? delay : NEVER;
   }
 
   /** A random delay up to 100 ms · 2^attempt; or the server's delay and up to a fifth more. */
-  static long backoff(PolynymException error, int attempt) {
+  public static long backoff(PolynymException error, int attempt) {
     ThreadLocalRandom random = ThreadLocalRandom.current();
     Duration retryAfter = error.retryAfter();
     if (retryAfter != null) {
@@ -49,21 +73,23 @@ record RetryPolicy(int maxAttempts) {
   }
 
   /** Whether the same call can succeed later. */
-  static boolean isRetryable(PolynymException error) {
+  public static boolean isRetryable(PolynymException error) {
     if (isTransport(error)) {
       return isConnectionLost(error);
     }
     return switch (error.code()) {
       case UNAVAILABLE -> true;
       case RESOURCE_EXHAUSTED -> error.retryAfter() != null;
-      case UNKNOWN -> error.reason().equals("OUTCOME_UNKNOWN");
+      case UNKNOWN -> error.reason().equals(Reasons.OUTCOME_UNKNOWN);
       default -> false;
     };
   }
 
   /** Whether the transport failed before the server's answer was there. */
   static boolean isConnectionLost(PolynymException error) {
-    return isTransport(error) && CONNECTION_LOST.contains(error.code());
+    return isTransport(error)
+        && CONNECTION_LOST.contains(error.code())
+        && !(error instanceof ClosedException);
   }
 
   /** Whether the attempt may have happened: its answer was lost, or did not say. */
@@ -72,8 +98,8 @@ record RetryPolicy(int maxAttempts) {
       return !PROXY_ANSWERS.contains(error.code());
     }
     return error.code() == Code.DEADLINE_EXCEEDED
-        || error.reason().equals("OUTCOME_UNKNOWN")
-        || error.reason().equals("ANSWERS_UNREAD");
+        || error.reason().equals(Reasons.OUTCOME_UNKNOWN)
+        || error.reason().equals(Reasons.ANSWERS_UNREAD);
   }
 
   /** Whether the server's answer also says what became of earlier, lost attempts. */

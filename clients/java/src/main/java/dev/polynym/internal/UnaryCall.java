@@ -1,9 +1,10 @@
-package dev.polynym;
+package dev.polynym.internal;
 
+import dev.polynym.Attempt;
+import dev.polynym.errors.ClosedException;
 import dev.polynym.errors.PolynymException;
 import io.grpc.Attributes;
 import io.grpc.CallOptions;
-import io.grpc.Channel;
 import io.grpc.ClientCall;
 import io.grpc.ClientStreamTracer;
 import io.grpc.Context;
@@ -11,23 +12,21 @@ import io.grpc.Deadline;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
+import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A unary call of one or more attempts, each a call of the channel. Attempts follow each other, and
- * the fields of the call's progress belong to the current one; {@code cancel} may come at any time,
- * and {@code this} guards what it touches.
+ * A unary call of one or more attempts, each a call of a server's channel. Attempts follow each
+ * other, and the fields of the call's progress belong to the current one; {@code cancel} may come
+ * at any time, and {@code this} guards what it touches.
  *
  * <p>On a blocking stub, {@link #halfClose} makes all attempts on the caller's thread and throws
  * the typed exception.
  */
 final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
-  private final Channel channel;
   private final MethodDescriptor<ReqT, RespT> method;
   private final CallOptions options;
   private final Rules rules;
@@ -41,7 +40,12 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private @Nullable ReqT request;
   private boolean compressed;
 
+  /** The attempts that reached a server, and the others. */
   private int attempts;
+  private int misses;
+  private @Nullable ServerConnection server;
+  private long begun;
+  private @Nullable Object lostWith;
   private boolean outcomeUnknown;
   private boolean finished;
   private @Nullable PolynymException failure;
@@ -51,9 +55,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private boolean cancelled;
   private @Nullable Throwable cancelCause;
 
-  UnaryCall(
-      Channel channel, MethodDescriptor<ReqT, RespT> method, CallOptions options, Rules rules) {
-    this.channel = channel;
+  UnaryCall(MethodDescriptor<ReqT, RespT> method, CallOptions options, Rules rules) {
     this.method = method;
     this.rules = rules;
     this.caller = options.getOption(Rules.BLOCKING) ? new CallerExecutor() : null;
@@ -61,6 +63,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     Executor chosen = this.options.getExecutor();
     this.executor = chosen == null ? Runnable::run : chosen;
     this.deadline = earlier(Objects.requireNonNull(options.getDeadline()), context.getDeadline());
+    this.attempts = options.getOption(Rules.ATTEMPTS);
   }
 
   private static Deadline earlier(Deadline call, @Nullable Deadline inherited) {
@@ -89,6 +92,7 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   @Override
   public void halfClose() {
+    rules.openCalls().begun();
     begin();
     if (caller != null) {
       waitFor(caller);
@@ -98,7 +102,6 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   @Override
   public void cancel(@Nullable String message, @Nullable Throwable cause) {
     ClientCall<ReqT, RespT> current;
-    boolean waiting;
     synchronized (this) {
       if (cancelled) {
         return;
@@ -106,12 +109,14 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       cancelled = true;
       cancelCause = cause;
       current = attempt;
-      waiting = retry != null && retry.cancel(false);
+      if (retry != null) {
+        retry.cancel(false);
+      }
     }
     if (current != null) {
       current.cancel(message, cause);
-    } else if (waiting) {
-      executor.execute(() -> fail(Status.CANCELLED.withDescription(message).withCause(cause)));
+    } else {
+      wake();
     }
   }
 
@@ -135,29 +140,42 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   }
 
   private void begin() {
-    attempts++;
-    ReqT message = Objects.requireNonNull(request, "the call has no request");
+    begun = System.nanoTime();
+    if (rules.isClosed()) {
+      fail(new ClosedException(requestId()));
+      return;
+    }
+    ServerConnection picked = rules.servers().pick(server);
+    if (picked == null && rules.retries().waitForReady()) {
+      server = null;
+      ended(Failures.unreachable(), new Metadata(), false);
+      return;
+    }
+    server = picked == null ? rules.servers().any() : picked;
+    send(server);
+  }
+
+  private void send(ServerConnection target) {
     Sent sent = new Sent();
     ClientCall<ReqT, RespT> call =
-        channel.newCall(method, options.withStreamTracerFactory(sent));
+        target.channel().newCall(method, options.withStreamTracerFactory(sent));
     Metadata attemptHeaders = new Metadata();
     attemptHeaders.merge(headers);
     rules.authorize(attemptHeaders);
-    call.start(new Attempt(sent), attemptHeaders);
+    call.start(new Answer(sent), attemptHeaders);
     if (register(call)) {
       call.cancel("the call was cancelled", cancelCause);
       return;
     }
     call.request(2);
     call.setMessageCompression(compressed);
-    call.sendMessage(message);
+    call.sendMessage(Objects.requireNonNull(request, "the call has no request"));
     call.halfClose();
   }
 
   /** Makes an attempt the one to cancel. Returns whether the call was cancelled before. */
   private synchronized boolean register(ClientCall<ReqT, RespT> call) {
     attempt = call;
-    retry = null;
     return cancelled;
   }
 
@@ -167,61 +185,123 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   }
 
   /** The end of an attempt: the call ends, or waits for the next one. */
-  private void ended(Status status, Metadata trailers, boolean sent) {
-    boolean wasCancelled = unregister();
+  private void ended(Status status, Metadata trailers, boolean reached) {
+    boolean left = unregister() || context.isCancelled();
+    if (reached) {
+      attempts++;
+    } else {
+      misses++;
+    }
     if (status.isOk()) {
-      rules.connections().answered();
+      observe(Status.Code.OK, "");
+      rules.budget().answered();
+      connection().answered();
       close(status, trailers);
       return;
     }
-    boolean left = wasCancelled || context.isCancelled();
-    PolynymException error = error(status, trailers, left);
-    rules.connections().failed(error, sent && !left);
-    boolean lost = sent && Rules.isMutation(method) && RetryPolicy.isLost(error);
+    PolynymException error = error(status, trailers, left, reached);
+    observe(error.code(), error.reason());
+    if (reached && !left) {
+      connection().failed(error);
+    }
+    boolean lost = reached && Rules.isMutation(method) && RetryPolicy.isLost(error);
     outcomeUnknown = lost || (outcomeUnknown && !RetryPolicy.settles(error));
 
-    boolean repeatable = !lost || !requestId().isEmpty();
-    long delay = RetryPolicy.NEVER;
-    if (repeatable && !left) {
-      delay = rules.retries().delay(error, attempts, deadline);
-    }
-    if (delay == RetryPolicy.NEVER || !schedule(delay, error)) {
+    boolean over = left || rules.isClosed();
+    long delay = over ? RetryPolicy.NEVER : reached ? delay(error, lost) : patience(error);
+    if (delay == RetryPolicy.NEVER || !schedule(delay)) {
       fail(error);
     }
   }
 
-  /** The typed error. A connection that was lost is UNAVAILABLE, whatever gRPC calls it. */
-  private PolynymException error(Status status, Metadata trailers, boolean callerLeft) {
-    PolynymException error = PolynymException.of(status, trailers, requestId());
-    if (callerLeft || !RetryPolicy.isConnectionLost(error)) {
-      return error;
+  /** The time until the attempt after one that failed at a server. */
+  private long delay(PolynymException error, boolean lost) {
+    RetryBudget budget = rules.budget();
+    if (!RetryPolicy.isRetryable(error)) {
+      if (!error.reason().isEmpty()) {
+        budget.answered();
+      }
+      return RetryPolicy.NEVER;
     }
-    Status lost = Status.UNAVAILABLE.withDescription(status.getDescription());
-    return PolynymException.of(lost.withCause(status.getCause()), trailers, requestId());
+    if (error.retryAfter() == null) {
+      budget.failed(lostWith);
+    }
+    boolean repeatable = !lost || !requestId().isEmpty();
+    if (!repeatable || options.getOption(Rules.SHARED) || !budget.allowsRetry()) {
+      return RetryPolicy.NEVER;
+    }
+    return rules.retries().delay(error, attempts, deadline);
   }
 
-  private boolean schedule(long delay, PolynymException error) {
-    if (error.reason().isEmpty()) {
-      rules.connections().retry();
+  /** The time until the attempt after one that reached no server. */
+  private long patience(PolynymException error) {
+    if (error.code() != Status.Code.UNAVAILABLE) {
+      return RetryPolicy.NEVER;
     }
-    Runnable begin = context.wrap(this::retry);
-    try {
-      synchronized (this) {
-        if (cancelled) {
-          return false;
-        }
-        retry =
-            rules.timers().schedule(() -> executor.execute(begin), delay, TimeUnit.NANOSECONDS);
+    rules.servers().revive(rules.retries().firstWait());
+    return rules.retries().patience(misses, deadline);
+  }
+
+  private ServerConnection connection() {
+    return Objects.requireNonNull(server);
+  }
+
+  /**
+   * The typed error. A connection that was lost is UNAVAILABLE, whatever gRPC calls it; so is one
+   * that was not there in time.
+   */
+  private PolynymException error(
+      Status status, Metadata trailers, boolean callerLeft, boolean reached) {
+    PolynymException error = Failures.of(status, trailers, requestId(), reached);
+    boolean late = status.getCode() == Status.Code.DEADLINE_EXCEEDED;
+    boolean unreachable = late && !reached && (server == null || !server.isConnected());
+    if (callerLeft || !(unreachable || RetryPolicy.isConnectionLost(error))) {
+      return error;
+    }
+    if (rules.isClosed()) {
+      return new ClosedException(requestId());
+    }
+    return Failures.connectionLost(error, reached);
+  }
+
+  private void observe(Status.Code code, String reason) {
+    Duration duration = Duration.ofNanos(System.nanoTime() - begun);
+    String service = Objects.requireNonNull(method.getServiceName());
+    String name = Objects.requireNonNull(method.getBareMethodName());
+    String address = server == null ? null : server.address();
+    int number = attempts + misses;
+    rules.observe(new Attempt(service, name, number, duration, code, reason, address));
+  }
+
+  /** Waits for the next attempt. Returns whether the call goes on. */
+  private boolean schedule(long delay) {
+    rules.waiting().add(this);
+    synchronized (this) {
+      if (cancelled) {
+        return !rules.waiting().remove(this);
       }
-      return true;
-    } catch (RejectedExecutionException closed) {
-      return false;
+      retry = rules.timers().after(delay, this::wake);
+    }
+    if (rules.isClosed()) {
+      wake();
+    }
+    return true;
+  }
+
+  /** Ends the wait for the next attempt. */
+  void wake() {
+    if (rules.waiting().remove(this)) {
+      executor.execute(context.wrap(this::retry));
     }
   }
 
   private void retry() {
     try {
-      begin();
+      if (unregister()) {
+        fail(Status.CANCELLED.withDescription("the call was cancelled").withCause(cancelCause));
+      } else {
+        begin();
+      }
     } catch (RuntimeException failed) {
       fail(Status.fromThrowable(failed));
     }
@@ -245,16 +325,17 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
 
   private void close(Status status, Metadata trailers) {
     finished = true;
+    rules.openCalls().ended();
     Objects.requireNonNull(listener, "the call was not started").onClose(status, trailers);
   }
 
   /** Collects the answer of an attempt, and passes it on once it is the answer of the call. */
-  private final class Attempt extends Listener<RespT> {
+  private final class Answer extends Listener<RespT> {
     private final Sent sent;
     private @Nullable Metadata answerHeaders;
     private @Nullable RespT answer;
 
-    Attempt(Sent sent) {
+    Answer(Sent sent) {
       this.sent = sent;
     }
 
@@ -280,23 +361,36 @@ final class UnaryCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       if (status.isOk() && answer != null) {
         receiver.onMessage(answer);
       }
-      ended(status, trailers, sent.value);
+      lostWith = sent.lostWith(status);
+      ended(status, trailers, sent.connection != null && !Failures.isRefused(status));
     }
   }
 
-  /** Notes whether an attempt got a connection: the server may have seen it. */
+  /** Notes the connection of the last stream: if it got one, the server may have seen it. */
   private static final class Sent extends ClientStreamTracer.Factory {
-    private volatile boolean value;
+    private volatile @Nullable Attributes connection;
+    private volatile boolean answered;
 
     @Override
     public ClientStreamTracer newClientStreamTracer(
         ClientStreamTracer.StreamInfo info, Metadata headers) {
+      connection = null;
       return new ClientStreamTracer() {
         @Override
         public void streamCreated(Attributes transport, Metadata streamHeaders) {
-          value = true;
+          connection = transport;
+        }
+
+        @Override
+        public void inboundTrailers(Metadata trailers) {
+          answered = true;
         }
       };
+    }
+
+    /** The connection with which the attempt was lost; null if only the attempt failed. */
+    @Nullable Object lostWith(Status status) {
+      return answered || Failures.isReset(status) ? null : connection;
     }
   }
 }

@@ -1,4 +1,4 @@
-package dev.polynym;
+package dev.polynym.internal;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -11,7 +11,7 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** The caller's token: a fixed one, or that of a file, which is read again when it changes. */
-final class Token {
+public final class Token {
   private static final long CHECK_EVERY = TimeUnit.SECONDS.toNanos(1);
   private static final Pattern VISIBLE = Pattern.compile("[\\x21-\\x7e]+");
 
@@ -28,7 +28,7 @@ final class Token {
   }
 
   /** A token that stays the same. */
-  static Token fixed(String value) {
+  public static Token fixed(String value) {
     String token = value.strip();
     if (!VISIBLE.matcher(token).matches()) {
       throw new IllegalArgumentException("the token is empty or has characters that no token has");
@@ -37,7 +37,7 @@ final class Token {
   }
 
   /** The token of a file, which must be readable now, by a monotonic clock. */
-  static Token ofFile(Path file, LongSupplier nanoTime) {
+  public static Token ofFile(Path file, LongSupplier nanoTime) {
     Token token = new Token(file, nanoTime, "");
     try {
       token.read(Files.getLastModifiedTime(file));
