@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use polynym_directory::search::Derived;
 use polynym_directory::{
-    CurrentRules, LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, TenantChange,
-    UserChange, View,
+    CurrentRules, LookUps, Mutation, Mutations, NewUser, Policies, PolicyUpdate, Search, Tenant,
+    TenantChange, UserChange, View,
 };
 use polynym_embedded::{Embedded, IntegritySession, OpenError, Options, status, upgrade_to};
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
@@ -67,6 +67,30 @@ async fn names_of_older_stores_are_found_by_words_until_upgraded() {
     upgrade_to(folder.path(), Rules::FIRST, &|line| println!("{line}")).await.unwrap();
     untouched(&IntegritySession::open(folder.path()).unwrap()).await;
     named(&open(folder.path()).unwrap(), Derived::Forms).await;
+}
+
+/// Older stores do not list the users of a tenant: one whose tenant cannot be read is named to
+/// nobody.
+#[tokio::test]
+async fn older_stores_name_no_users_of_unknown_tenants() {
+    let folder = empty_store(OLDER);
+    let store = open(folder.path()).unwrap();
+    for n in 0..3 {
+        store.mutate(users::by_first_rules(users::creation(n))).await.unwrap();
+    }
+    drop(store);
+    let transaction = database(folder.path()).begin_write().unwrap();
+    let mut table = transaction.open_table(USERS).unwrap();
+    table.insert(users::id(1).as_bytes(), &b"short"[..]).unwrap();
+    drop(table);
+    transaction.commit().unwrap();
+
+    let store = open(folder.path()).unwrap();
+    for (tenant, count) in [("default", 2), ("other", 0)] {
+        let tenant = Tenant::parse(tenant).unwrap();
+        let scanned = store.scan(&tenant, None, 100).await.unwrap();
+        assert_eq!((scanned.readable().count(), scanned.unreadable().count()), (count, 0));
+    }
 }
 
 /// A killed upgrade leaves the store in the old version or in the new one.

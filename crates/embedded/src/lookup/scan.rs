@@ -151,14 +151,11 @@ impl Snapshot {
         for entry in self.users.range::<&[u8; 16]>(range)? {
             let (id, record) = entry?;
             let id = LocalityId::from(*id.value());
-            let user = StoredUser::read(record.value()).and_then(|stored| {
-                let is_own = stored.tenant()? == tenant.as_str();
-                is_own.then(|| read(self, &stored)).transpose()
-            });
-            // A user whose tenant cannot be read may be one of any tenant.
-            match readable(Kind::User(id), user)? {
-                Some(None) => {}
-                user => scanned.push(id, user.flatten()),
+            let stored = StoredUser::read(record.value());
+            let user = stored.and_then(|stored| Ok((stored.tenant()? == tenant.as_str(), stored)));
+            // A user whose tenant cannot be read may be one of another tenant: nobody learns of it.
+            if let Some((true, stored)) = readable(Kind::User(id), user)? {
+                scanned.push(id, readable(Kind::User(id), read(self, &stored))?);
             }
             if scanned.users.len() >= limit || pace.is_over() {
                 scanned.next = Some(id);
