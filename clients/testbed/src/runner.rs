@@ -46,13 +46,7 @@ impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
         let only = String::new();
-        Self {
-            only,
-            scenarios,
-            program: None,
-            every_fault: false,
-            without_close: false,
-        }
+        Self { only, scenarios, program: None, every_fault: false, without_close: false }
     }
 }
 
