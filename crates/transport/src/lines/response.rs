@@ -53,7 +53,7 @@ pub async fn respond(
 }
 
 /// Whether a browser should connect again.
-const fn is_transient(status: &Status) -> bool {
+fn is_transient(status: &Status) -> bool {
     matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
 }
 
