@@ -169,7 +169,7 @@ fn read(path: &Path) -> Result<Vec<u8>, ConnectError> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tonic::client::Grpc;
@@ -180,7 +180,7 @@ mod tests {
     use crate::error::Error;
 
     /// Connects to what `opener` opens.
-    fn dial(opener: Opener) -> Arc<Dial> {
+    pub fn dial(opener: Opener) -> Arc<Dial> {
         let headers = Headers { token: Token::Absent, metadata: Default::default(), on_call: None };
         Arc::new(Dial::new(Endpoint::from_static("http://users"), headers, Some(opener)))
     }
