@@ -184,6 +184,22 @@ test("a lasting outage uses up the budget of retries, and answers fill it", asyn
   assert.equal(calls.length, 100);
 });
 
+test("calls that their callers cancel do not use up the retries", async (context) => {
+  const { client, calls } = await start(context, [...Array<Script>(9).fill(never), lost, OK]);
+  for (let count = 1; count <= 9; count++) {
+    const controller = new AbortController();
+    const call = assert.rejects(
+      client.directory.getUser({}, { signal: controller.signal }),
+      /enough/,
+    );
+    await until(() => calls.length === count);
+    controller.abort(new Error("enough"));
+    await call;
+  }
+  await client.directory.getUser({});
+  assert.equal(calls.length, 11);
+});
+
 test("errors without an answer of the server have words of this client", async (context) => {
   const texts: [Script, string][] = [
     [lost, "the connection was lost before the answer came"],
@@ -201,4 +217,14 @@ test("errors without an answer of the server have words of this client", async (
     assert.equal(error.message, text);
     assert(error.cause instanceof Error);
   }
+});
+
+test("only a missing owner is created, and only for a taken identity it is looked up again", async (context) => {
+  const missing = fails("NOT_FOUND", "IDENTITY_NOT_FOUND");
+  const exists = fails("ALREADY_EXISTS", "USER_EXISTS");
+  const noTenant = fails("NOT_FOUND", "TENANT_NOT_FOUND");
+  const { client, calls } = await start(context, [missing, exists, noTenant]);
+  const reason = async () => (await failureOf(client.getOrCreate(email("a@b.c")))).reason;
+  assert.deepEqual([await reason(), calls.length], ["USER_EXISTS", 2]);
+  assert.deepEqual([await reason(), calls.length], ["TENANT_NOT_FOUND", 3]);
 });

@@ -37,7 +37,6 @@ export class Transport {
   /** Waits until a server is connected, and has the options name it. Fails with `Unreachable`. */
   async connect(options: AttemptOptions): Promise<void> {
     options.server = await this.#servers.next(options.deadline, options.signal, options.server);
-    options.sent = performance.now();
   }
 
   /** A call with one response, to the server of the options. It fails with a `ServiceError`. */
