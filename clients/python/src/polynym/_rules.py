@@ -177,7 +177,7 @@ class Rules:
     ) -> Steps[Response]:
         """Calls a method until it succeeds or its error is final.
 
-        `made` attempts precede this call; the limit is for all.
+        `made` attempts precede this call, and count.
         """
         return Call(self, method, request, deadline, metadata, made=made).run()
 
@@ -203,7 +203,7 @@ class Patience:
 
 
 class Call(Generic[Request, Response]):
-    """A call with its attempts: `made` precede it, and `most` is the limit for all.
+    """A call with its attempts. `made` attempts precede it; `most` is the limit.
 
     The end of a shared call by its deadline says nothing of the connection: its callers have left.
     """
