@@ -71,7 +71,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     this.#resumeToken = options.resumeToken ?? "";
     const { signal } = this.#closed;
     this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
-    this.#unlisten = onAbort(caller.closed, () => this.close());
+    this.#unlisten = onAbort(caller.closed, () => this.#end(caller.closed.reason));
     this.#responses = this.#connections();
     this.#first = this.#responses.next();
     this.started = this.#first.then(() => undefined);
@@ -86,8 +86,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
 
   /** Ends the watch. */
   close(): void {
-    this.#unlisten();
-    this.#closed.abort();
+    this.#end();
   }
 
   /** The events. Leaving the loop ends the watch. */
@@ -165,6 +164,11 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     } finally {
       await responses.return();
     }
+  }
+
+  #end(reason?: unknown): void {
+    this.#unlisten();
+    this.#closed.abort(reason);
   }
 
   #stream(

@@ -10,6 +10,8 @@ import {
   UnavailableError,
   email,
 } from "polynym";
+import { Budget } from "../src/calls/retries.js";
+import { Server } from "../src/calls/servers.js";
 import { OK, type Script, failureOf, fails, lost, never, start, until } from "./scripted.mjs";
 
 test("a change whose answers are lost has an unknown outcome", async (context) => {
@@ -198,6 +200,25 @@ test("calls that their callers cancel do not use up the retries", async (context
   }
   await client.directory.getUser({});
   assert.equal(calls.length, 11);
+});
+
+test("calls that are lost with one connection take one token together", () => {
+  const budget = new Budget();
+  const [first, second] = ["a", "b"].map((name) => new Server(name, () => ({}) as never));
+  const loss = { code: "UNAVAILABLE", message: "" } as const;
+  for (const server of [first, second]) {
+    for (let call = 0; call < 20; call++) {
+      budget.failed(loss, { server, sent: 1 });
+    }
+  }
+  const rest = () => {
+    let calls = 0;
+    for (; budget.allows; calls++) {
+      budget.failed({ ...loss, reason: "STORE_UNAVAILABLE" }, { server: first, sent: 1 });
+    }
+    return calls;
+  };
+  assert.equal(rest(), 3);
 });
 
 test("errors without an answer of the server have words of this client", async (context) => {

@@ -7,6 +7,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
 import {
   type Client,
+  ClosedError,
   type ConnectOptions,
   PolynymError,
   UnavailableError,
@@ -105,6 +106,10 @@ test("a stream that its server refuses unseen is sent again", async (context) =>
 test("a watch waits for its server as a call does, until it has begun", async (context) => {
   await refused(client(context, await vacant(), { timeoutMs: 300 }).watch().started);
   await refused(client(context, await vacant(), { waitForReady: false }).watch().started);
+  const closed = client(context, await vacant());
+  const { started } = closed.watch();
+  closed.close();
+  await assert.rejects(started, ClosedError);
 });
 
 test("no further request is made once no server can be reached", async (context) => {

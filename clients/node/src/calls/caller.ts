@@ -227,7 +227,7 @@ export class Caller {
       attempts.settle(failure);
       throw attempts.ended(attempt.signal.reason);
     }
-    await this.#wait(attempts, failure, attempts.delay(failure, attempt.sent), attempt);
+    await this.#wait(attempts, failure, attempts.delay(failure, attempt), attempt);
   }
 
   async #wait(

@@ -9,7 +9,9 @@ import {
 } from "../errors.js";
 import type { backoffOf } from "../options.js";
 import { Reason } from "../reasons.js";
+import type { Server } from "./servers.js";
 import type { Failure } from "./status.js";
+import type { AttemptOptions } from "./transport.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
 const LOST: ReadonlySet<Code> = new Set<Code>([
@@ -42,29 +44,30 @@ export interface Call {
   requestId?: string;
 }
 
+/** Where and when an attempt was sent. */
+type Sent = Pick<AttemptOptions, "server" | "sent">;
+
 /**
  * The tokens of a client: failed attempts use them up, so that a lasting outage has hardly any
  * retries.
  */
 export class Budget {
   #tokens = 10;
-  #lastLoss = -Infinity;
+  /** When a server was last lost. */
+  readonly #losses = new WeakMap<Server, number>();
 
   /** Whether there may be retries. */
   get allows(): boolean {
     return this.#tokens > 5;
   }
 
-  /**
-   * An attempt that was sent at this time has failed. Those that are lost with one connection count
-   * once.
-   */
-  failed({ reason }: ErrorParts, sent: number): void {
-    if (reason === undefined) {
-      if (sent < this.#lastLoss) {
+  /** An attempt has failed. Those that are lost with one connection count once. */
+  failed({ reason }: ErrorParts, { server, sent }: Sent): void {
+    if (reason === undefined && server !== undefined) {
+      if (sent < (this.#losses.get(server) ?? 0)) {
         return;
       }
-      this.#lastLoss = performance.now();
+      this.#losses.set(server, performance.now());
     }
     this.#tokens = Math.max(this.#tokens - 1, 0);
   }
@@ -121,10 +124,10 @@ export class Attempts {
   }
 
   /**
-   * Notes a failed attempt that was sent at this time. Returns the milliseconds to wait before the
-   * next one, or undefined if it was the last.
+   * Notes a failed attempt. Returns the milliseconds to wait before the next one, or undefined if
+   * it was the last.
    */
-  delay(failure: Failure, sent: number): number | undefined {
+  delay(failure: Failure, sent: Sent): number | undefined {
     this.settle(failure);
     if (failure.neverSent) {
       return this.rules.waitForReady ? this.#backoff() : undefined;
