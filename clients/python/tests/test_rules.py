@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from scripted import Fault, perform, perform_always
 
 import polynym
 from polynym import PolynymError, v1
-from polynym._rules import Rules, Sleep
+from polynym._rules import TOKENS, Rules, Sleep
 from polynym.errors import closed
 from polynym.v1.stubs import CREATE_USER, MARK_READ, RESOLVE_IDENTITY
 
@@ -231,6 +232,18 @@ def test_a_connection_that_ends_with_many_calls_counts_once() -> None:
         next(call)
     for call in calls:
         assert isinstance(call.throw(LOST), Sleep)
+
+
+@pytest.mark.parametrize("end", [Fault("DEADLINE_EXCEEDED"), UNREACHABLE])
+def test_the_end_of_another_call_hides_no_lost_connection(end: Fault) -> None:
+    rules = Rules()
+    first, second = (rules.call(*READ, time.monotonic() + 60) for _ in range(2))
+    next(first)
+    next(second)
+    with suppress(PolynymError):
+        first.throw(end)
+    second.throw(LOST)
+    assert rules.budget._tokens == TOKENS - 1
 
 
 @pytest.mark.parametrize(

@@ -271,7 +271,7 @@ class Call(Generic[Request, Response]):
             error = self._rules.error_of(fault)
             if not (self._is_shared and error.code == "DEADLINE_EXCEEDED"):
                 server.failed(error)
-            self._is_counted = error.is_from_server or server.loses(began)
+            self._is_counted = not is_lost(error) or server.loses(began)
             self._rules.observe(server, self._method, began, error, number)
             raise
         server.answered()
@@ -352,6 +352,11 @@ def is_outcome_unknown(error: PolynymError) -> bool:
         # The library has no room for an answer: RESOURCE_EXHAUSTED.
         return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
+
+
+def is_lost(error: PolynymError) -> bool:
+    """Returns whether an attempt was lost with its connection."""
+    return error.code == "UNAVAILABLE" and not error.is_from_server and not error.is_never_sent
 
 
 def is_rejected(error: PolynymError) -> bool:
