@@ -16,6 +16,9 @@ import type { Method, Request, Response, Service, Stub } from "./service.js";
 import { type Failure, failureOf } from "./status.js";
 import { type AttemptOptions, Transport } from "./transport.js";
 
+/** Half of the time before its deadline in which a call no longer waits for a server. */
+const LEAST_HALF_MS = 10;
+
 /** The fields that several requests have. */
 interface CommonFields {
   tenant?: string;
@@ -236,10 +239,17 @@ export class Caller {
     delay: number | undefined,
     attempt: AttemptOptions,
   ) {
-    const time = performance.now() + (delay ?? Infinity);
-    if (time >= attempt.deadline) {
+    const now = performance.now();
+    let wait = delay ?? Infinity;
+    // A server that is back by the deadline is found.
+    const half = (attempt.deadline - now) / 2;
+    if (delay !== undefined && failure.neverSent && half > LEAST_HALF_MS) {
+      wait = Math.min(delay, half);
+    }
+    if (now + wait >= attempt.deadline) {
       throw attempts.error(failure);
     }
+    const time = now + wait;
     const signals = [attempt.signal, this.closed];
     await until(time, signals);
     const ended = signals.find((signal) => signal?.aborted);

@@ -30,6 +30,8 @@ from polynym.errors import (
 
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 """The codes with which a server refuses a call: earlier attempts remain unsettled."""
+LEAST_PATIENCE = 0.02
+"""The seconds before its deadline in which a call no longer waits for a server."""
 FIRST_BACKOFF = 0.1
 RETRY_JITTER = 0.2
 TOKENS = 10.0
@@ -183,7 +185,11 @@ class Rules:
 
 
 class Patience:
-    """How a call waits until a server can be reached."""
+    """How a call waits until a server can be reached.
+
+    A wait takes at most half of the time that is left, so that a server that is back by the deadline
+    is found.
+    """
 
     def __init__(self, rules: Rules, deadline: float) -> None:
         self._rules = rules
@@ -199,7 +205,8 @@ class Patience:
             self._wait *= 2
         else:
             return None
-        return delay if time.monotonic() + delay < self._deadline else None
+        left = self._deadline - time.monotonic()
+        return min(delay, left / 2) if left > LEAST_PATIENCE else None
 
 
 class Call(Generic[Request, Response]):
