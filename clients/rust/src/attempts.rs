@@ -66,8 +66,8 @@ impl<'a> Attempts<'a> {
     }
 
     /// An attempt that the server did not see counts as none. The first is repeated at once, since
-    /// most of them meet a connection that has just ended. A wait takes at most half of the time that
-    /// is left, so that a server that is back by the deadline is found.
+    /// most of them meet a connection that has just ended. A wait takes at most half of the time
+    /// that is left, so that a server that is back by the deadline is found.
     fn after_unsent(&mut self) -> Option<Duration> {
         self.unsent += 1;
         match self.unsent {

@@ -187,8 +187,8 @@ class Rules:
 class Patience:
     """How a call waits until a server can be reached.
 
-    A wait takes at most half of the time that is left, so that a server that is back by the deadline
-    is found.
+    A wait takes at most half of the time that is left, so that a server that is back by the
+    deadline is found.
     """
 
     def __init__(self, rules: Rules, deadline: float) -> None:

@@ -79,9 +79,9 @@ impl Dial {
         Ok(addresses)
     }
 
-    /// Connects to an address. A call on a connection that has ended opens it again, which tells why
-    /// it has ended, such as by the server's opinion of a certificate; if that takes long, the call
-    /// can go on to another.
+    /// Connects to an address. A call on a connection that has ended opens it again: the error then
+    /// says why it has ended, such as that the server rejects a certificate. If that takes long, the
+    /// call can go on to another.
     pub async fn connect(
         self: &Arc<Self>,
         address: Address,
