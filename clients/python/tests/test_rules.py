@@ -154,11 +154,16 @@ def test_a_connection_is_waited_for_until_the_deadline() -> None:
     assert [0.25, 0.3, 0.3] <= delays <= [0.5, 0.6, 0.6]
 
 
-@pytest.mark.parametrize(
-    "rules", [Rules(first_wait=9, longest_wait=9), Rules(wait_for_ready=False)]
-)
-def test_a_change_that_was_never_sent_did_not_happen(rules: Rules) -> None:
-    result, _, delays = run(CREATE, UNREACHABLE, rules=rules)
+def test_a_wait_for_a_server_takes_at_most_half_of_the_time_that_is_left() -> None:
+    rules = Rules(first_wait=9, longest_wait=9)
+    result, _, delays = run(READ, UNREACHABLE, DONE, rules=rules, seconds=2)
+    assert result is DONE
+    assert delays <= [1]
+
+
+@pytest.mark.parametrize(("rules", "seconds"), [(Rules(), 0.01), (Rules(wait_for_ready=False), 60)])
+def test_a_change_that_was_never_sent_did_not_happen(rules: Rules, seconds: float) -> None:
+    result, _, delays = run(CREATE, UNREACHABLE, rules=rules, seconds=seconds)
     assert type(result) is polynym.Unavailable
     assert result.message == "the server cannot be reached"
     assert result.is_never_sent

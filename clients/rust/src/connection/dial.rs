@@ -80,8 +80,8 @@ impl Dial {
     }
 
     /// Connects to an address. A call on a connection that has ended opens it again: the error then
-    /// says why it has ended, such as that the server rejects a certificate. If that takes long, the
-    /// call can go on to another.
+    /// says why it has ended, such as that the server rejects a certificate. If that takes long,
+    /// the call can go on to another.
     pub async fn connect(
         self: &Arc<Self>,
         address: Address,
