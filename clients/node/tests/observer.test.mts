@@ -1,4 +1,4 @@
-// What observers are told.
+// Observers.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type ConnectOptions, type ObservedAttempt, connect, handle } from "polynym";

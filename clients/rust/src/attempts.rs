@@ -26,7 +26,7 @@ const JITTER: f64 = 0.2;
 pub struct Rules<'a> {
     /// The highest number of attempts that reach the server.
     pub max: u32,
-    /// What retries take from.
+    /// The budget of the client, which retries reduce.
     pub budget: &'a Budget,
     /// The delays of attempts that the server did not see.
     pub backoff: Backoff,
@@ -184,7 +184,7 @@ mod tests {
             let budget = Budget::default();
             let mut attempts = attempts(&CHANGE, 2, &budget);
             assert!(attempts.after(&lost(), SECOND).is_some());
-            // What no server saw is repeated.
+            // An attempt that no server saw is repeated.
             assert_eq!(attempts.after(&answer, SECOND).is_some(), answer.is_never_sent());
             assert_eq!(attempts.conclude(answer, None).kind(), kind);
         }

@@ -176,8 +176,8 @@ export class Caller {
   }
 
   /**
-   * Connects within the deadline of a call with one response, and sends. What no server has seen is
-   * sent again, unless the requests are used up.
+   * Connects within the deadline of a call with one response, and sends. A call that no server
+   * has seen is sent again, unless its requests are used up.
    */
   async *#stream<R>(
     path: string,

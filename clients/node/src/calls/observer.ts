@@ -1,4 +1,4 @@
-// What observers are told of each attempt.
+// The observer, which gets each attempt.
 import { inspect } from "node:util";
 import type { ObservedAttempt, Observer } from "../options.js";
 import type { Attempts } from "./retries.js";

@@ -8,7 +8,7 @@ import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
 
 const USER_AGENT = `polynym-node/${require("polynym/package.json").version}`;
-/** What an attempt needs besides its request. */
+/** The options of an attempt. */
 export interface AttemptOptions {
   /** When it ends, in milliseconds of `performance.now()`. */
   deadline: number;

@@ -34,11 +34,11 @@ interface Item {
 /** The look-ups of one call of `resolveMany`. */
 export class Many {
   readonly #outcomes: Outcome[];
-  /** What is yet to be asked for. */
+  /** The items that were not requested yet. */
   #items: Item[];
-  /** What is yet to be asked for in a request of its own. */
+  /** The items to request one at a time. */
   #alone: Item[] = [];
-  /** What the server refused for now. */
+  /** The items that the server refused for now. */
   #refused: Item[] = [];
 
   constructor(

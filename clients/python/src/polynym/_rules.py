@@ -38,7 +38,7 @@ TOKENS = 10.0
 TOKENS_OF_SUCCESS = 0.1
 BATCH_ITEMS = 1000
 CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
-"""Its request without a service is empty. What the answer says does not matter."""
+"""Its request without a service is empty. The content of the answer does not matter."""
 
 
 class Send(NamedTuple):

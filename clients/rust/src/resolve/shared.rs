@@ -44,7 +44,7 @@ pub async fn resolve(
     if let Some((slot, group)) = first {
         start(slot, client.clone(), group);
     }
-    // What is left of the time must suffice for a call of its own.
+    // The second half of the time is for a call of its own.
     let mut reply = timeout_at(now + (deadline - now) / 2, &mut answer).await;
     if reply.is_err() && caller.is_single() {
         reply = timeout_at(deadline + GRACE, answer).await;
