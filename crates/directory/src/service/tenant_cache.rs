@@ -10,11 +10,13 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use crate::stores::Tenants as TenantStore;
 use crate::timestamp::Timestamp;
+use tokio::time::timeout;
 
 /// The lifetime of policies, from the beginning of their read. A change on another server takes
 /// effect after it, and up to [`RETRY`] later if the caller that refreshes the policies leaves.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// The delay before old policies are read again if the last read has failed or not returned.
+/// The delay before old policies are read again if the last read has failed or not returned, and
+/// the most time that a caller who has old policies waits for newer ones.
 pub const RETRY: Duration = Duration::from_secs(1);
 /// Tenants in the cache: callers may invent names.
 const MAX_TENANTS: usize = 10_000;
@@ -83,7 +85,15 @@ impl Tenants {
             return Ok(tenant);
         }
 
-        match read().await {
+        let read = read();
+        let outcome = match self.known(name, now) {
+            None => read.await,
+            Some((old, _)) => match timeout(RETRY, read).await {
+                Ok(outcome) => outcome,
+                Err(_) => return Ok(old),
+            },
+        };
+        match outcome {
             Ok(tenant) => Ok(self.learn_read(name, tenant.as_ref().map(KnownTenant::from), now)),
             Err(error) => self.known(name, now).map(|(tenant, _)| tenant).ok_or(error),
         }
@@ -179,8 +189,8 @@ mod tests {
         (undo_window, is_read.get())
     }
 
-    #[test]
-    fn an_abandoned_read_refreshes_nothing() {
+    #[tokio::test]
+    async fn an_abandoned_read_refreshes_nothing() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
         assert_eq!(ask(&tenants, start + FRESH - TICK, Ok(2)), (Some(1), false));
@@ -195,8 +205,18 @@ mod tests {
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
     }
 
-    #[test]
-    fn a_failed_read_refreshes_nothing() {
+    #[tokio::test]
+    async fn a_store_that_hangs_delays_a_caller_by_a_second() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
+        let since = tokio::time::Instant::now();
+        let known = tenants.get_at(start + FRESH, &Tenant::DEFAULT, pending).await;
+        assert_eq!(known.unwrap().unwrap().policies.undo_window.as_secs(), 1);
+        assert!(since.elapsed() >= RETRY);
+    }
+
+    #[tokio::test]
+    async fn a_failed_read_refreshes_nothing() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         assert_eq!(ask(&tenants, start, Err(())), (None, true));
         assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
@@ -206,8 +226,8 @@ mod tests {
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
     }
 
-    #[test]
-    fn policies_age_from_the_start_of_their_read() {
+    #[tokio::test]
+    async fn policies_age_from_the_start_of_their_read() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         let mut slow = std::pin::pin!(tenants.get_at(start, &Tenant::DEFAULT, || async {
             tokio::task::yield_now().await;
@@ -222,8 +242,8 @@ mod tests {
         assert_eq!(ask(&tenants, start + FRESH + 2 * TICK, Ok(3)), (Some(3), true));
     }
 
-    #[test]
-    fn a_read_that_began_before_a_change_does_not_undo_it() {
+    #[tokio::test]
+    async fn a_read_that_began_before_a_change_does_not_undo_it() {
         let (tenants, start) = (Tenants::default(), Instant::now());
         tenants.learn_change(&Tenant::DEFAULT, Some(KnownTenant::from(&record(2))), start);
         let known = tenants.learn_read(&Tenant::DEFAULT, None, start).unwrap();

@@ -1,13 +1,15 @@
 //! When a find is late: usually a shard that it needs hangs then, while others answer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mongodb::bson::Bson;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::reachability::Reachability;
+use crate::database::away::Away;
 use polynym_layers::latency::UsualLatency;
 
 /// The least time after which a find is late, and the same soon after a part of the store was given
@@ -17,13 +19,15 @@ const LEAST_WHILE_AWAY: Duration = Duration::from_millis(50);
 /// The time for which a part that was given up counts as away.
 const AWAY: Duration = Duration::from_secs(2);
 /// The least time that a single id is waited for.
-const LEAST_TIME: Duration = Duration::from_millis(250);
+const LEAST_TIME: Duration = Duration::from_millis(150);
 /// An id is given up after this many times the latency of the slowest recent find.
 const PEAKS: u32 = 4;
 /// The time that each id adds.
 const EACH_ID: Duration = Duration::from_micros(200);
 /// The most concurrent finds of parts, of all look-ups: each holds a connection.
-const MAX_PARTS: usize = 16;
+const MAX_PARTS: usize = 32;
+/// The most concurrent probes of ids that are away.
+const MAX_PROBES: usize = 4;
 
 /// The recent latencies of a store's finds.
 pub struct Lateness {
@@ -37,7 +41,9 @@ pub struct Lateness {
     in_time: AtomicU64,
     /// When ids were last given up, in microseconds; 0 for never.
     gave_up: AtomicU64,
+    away: Mutex<Away>,
     parts: Arc<Semaphore>,
+    probes: Arc<Semaphore>,
 }
 
 impl Lateness {
@@ -49,15 +55,15 @@ impl Lateness {
             began: Instant::now(),
             in_time: AtomicU64::new(0),
             gave_up: AtomicU64::new(0),
+            away: Mutex::default(),
             parts: Arc::new(Semaphore::new(MAX_PARTS)),
+            probes: Arc::new(Semaphore::new(MAX_PROBES)),
         }
     }
 
     /// The time after which a find of this many ids that begins now is late.
     pub fn late_after(&self, ids: usize, now: Instant) -> Duration {
-        let gave_up = self.gave_up.load(Relaxed);
-        let is_away = gave_up > 0 && self.micros(now) < gave_up + AWAY.as_micros() as u64;
-        let least = if is_away { LEAST_WHILE_AWAY } else { LEAST };
+        let least = if self.is_part_away(now) { LEAST_WHILE_AWAY } else { LEAST };
         self.usual.late_after(least) + EACH_ID * ids as u32
     }
 
@@ -78,9 +84,49 @@ impl Lateness {
         (PEAKS * Duration::from_micros(self.peak.load(Relaxed))).max(LEAST_TIME).min(most)
     }
 
-    /// Records that ids were given up.
-    pub fn gave_up(&self) {
-        self.gave_up.store(self.micros(Instant::now()), Relaxed);
+    /// Whether a part of the store was given up shortly before.
+    pub fn is_part_away(&self, now: Instant) -> bool {
+        is_recent(self.gave_up.load(Relaxed), self.micros(now))
+    }
+
+    /// Records that ids were given up, of which each had a find of its own.
+    pub fn gave_up(&self, ids: &[Bson]) {
+        let now = self.micros(Instant::now());
+        let mut away = self.lock();
+        if !is_recent(self.gave_up.swap(now, Relaxed), now) {
+            away.clear();
+        }
+        ids.iter().for_each(|id| away.gave_up(id, now));
+    }
+
+    /// Records that ids were answered while a part of the store is away.
+    pub fn ids_answered<'i>(&self, ids: impl Iterator<Item = &'i Bson>) {
+        let now = self.micros(Instant::now());
+        let mut away = self.lock();
+        ids.for_each(|id| away.answered(id, now));
+    }
+
+    /// Takes the ids that are away out of `ids`: none unless a part was given up shortly before,
+    /// and others answer.
+    pub fn take_away(&self, ids: &mut Vec<Bson>, now: Instant) -> Vec<Bson> {
+        let is_answering = is_recent(self.in_time.load(Relaxed), self.micros(now));
+        if !is_answering || !self.is_part_away(now) {
+            return Vec::new();
+        }
+        let away = self.lock();
+        ids.extract_if(.., |id| away.contains(id)).collect()
+    }
+
+    /// An id of these that are away to find now, with its permit.
+    pub fn probe(&self, away: &[Bson], now: Instant) -> Option<(Bson, OwnedSemaphorePermit)> {
+        let permit = self.probes.clone().try_acquire_owned().ok()?;
+        let (now, mut ranges) = (self.micros(now), self.lock());
+        let id = away.iter().find(|id| ranges.begin_probe(id, now))?;
+        Some((id.clone(), permit))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Away> {
+        self.away.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a part of the store has answered in time since then. Otherwise all of it may be slow
@@ -100,6 +146,11 @@ impl Lateness {
     }
 }
 
+/// Whether a time, 0 for never, is at most [`AWAY`] before now.
+fn is_recent(time: u64, now: u64) -> bool {
+    time > 0 && now < time + AWAY.as_micros() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,10 +159,23 @@ mod tests {
     fn a_find_is_late_sooner_while_a_part_is_away() {
         let lateness = Lateness::new(Arc::default());
         assert_eq!(lateness.late_after(0, Instant::now()), LEAST);
-        lateness.gave_up();
+        lateness.gave_up(&[]);
         let now = Instant::now();
         assert_eq!(lateness.late_after(5, now), LEAST_WHILE_AWAY + 5 * EACH_ID);
         assert_eq!(lateness.late_after(0, now + AWAY), LEAST);
+    }
+
+    #[test]
+    fn ids_are_away_for_some_time_while_others_answer() {
+        let (lateness, id) = (Lateness::new(Arc::default()), Bson::from("joe"));
+        let away = |now| lateness.take_away(&mut vec![id.clone(), "ann".into()], now);
+        lateness.gave_up(std::slice::from_ref(&id));
+        let now = Instant::now();
+        assert_eq!(away(now), [], "nothing answers");
+        lateness.answered(now, true);
+        assert_eq!(away(now), [id.clone()]);
+        lateness.answered(now + AWAY, true);
+        assert_eq!(away(now + AWAY), [], "the time is over");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The open store: its collections, transactions on them, and operations as tasks.
 
+pub mod away;
 pub mod collections;
 pub mod commit;
 pub mod freshness;

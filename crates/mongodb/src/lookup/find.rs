@@ -11,7 +11,7 @@ use crate::database::freshness::Key;
 use crate::database::lateness::Lateness;
 use crate::database::ordered::OrderedFinds;
 use crate::database::transaction::Transaction;
-use crate::lookup::late_find::{Call, find_in_parts_if_late};
+use crate::lookup::late_find::{Call, find_without_away};
 use crate::lookup::plain_find::{NO_BATCH, PlainFind, Query, find};
 use crate::lookup::reply::Reply;
 
@@ -42,7 +42,7 @@ impl ReadMode<'_, '_> {
         let received = match self {
             Self::Plain(plain) => return plain.clone().send(from, ids(), fields).await,
             Self::InParts(plain, call, lateness) => {
-                return find_in_parts_if_late(lateness, plain, &query, *call).await;
+                return find_without_away(lateness, plain, &query, *call).await;
             }
             Self::Ordered { finds, time } => {
                 let find = find(from, ids(), fields);

@@ -279,7 +279,8 @@ impl Finds {
     }
 }
 
-fn expired() -> Fault {
+/// The error of a command whose time limit has passed.
+pub fn expired() -> Fault {
     Fault::own(50, "MaxTimeMSExpired", "operation exceeded time limit")
 }
 

@@ -28,11 +28,12 @@ use mongodb::bson::raw::cstr;
 use mongodb::bson::{DateTime, Document, RawDocumentBuf, doc};
 use tokio::io::{AsyncWriteExt, BufStream};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::timeout;
 
 use clock::Clock;
 use command::Command;
 use fault::{Fault, is_ok};
-use finds::Finds;
+use finds::{Finds, expired, time_limit};
 pub use hash::hash;
 pub use links::Server;
 use links::{Links, ROUTER};
@@ -52,8 +53,7 @@ const ROUTED: [(&str, &str); 6] = [
 ];
 
 /// Commands that any shard can answer.
-const PASSED: [&str; 13] = [
-    "ping",
+const PASSED: [&str; 12] = [
     "buildInfo",
     "buildinfo",
     "endSessions",
@@ -149,7 +149,11 @@ impl Router {
         }
         if let Some(name) = self.passed_as(&command) {
             let passed = match self.prepare(&command, links).await {
-                Ok(()) => pass(&command, &request.renamed(name)?, links).await,
+                Ok(()) => {
+                    let renamed = request.renamed(name)?;
+                    let passed = timeout(time_limit(command.body), pass(&command, &renamed, links));
+                    passed.await.unwrap_or_else(|_| Err(expired()))
+                }
                 Err(fault) => Err(fault),
             };
             return Ok(passed.unwrap_or_else(|fault| Message::reply(request.id(), &fault.reply())));
@@ -224,6 +228,9 @@ impl Router {
     async fn run(&self, command: &Command<'_>, links: &mut Links) -> Result<RawDocumentBuf, Fault> {
         if matches!(command.name, "hello" | "isMaster" | "ismaster") {
             return Ok(self.hello()?);
+        }
+        if command.name == "ping" {
+            return Ok(RawDocumentBuf::try_from(&doc! { "ok": 1.0 })?);
         }
         if command.in_transaction() {
             return self.transactions.run(&self.tables, command, links).await;
