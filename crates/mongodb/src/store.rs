@@ -193,7 +193,7 @@ impl Search for Mongo {
         limit: usize,
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
-        self.check_searchable(path)?;
+        self.check_versions()?;
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
         self.read(|collections| async move {
             collections.search(&tenant, &path, after.as_ref(), limit, view).await
@@ -207,13 +207,13 @@ impl Search for Mongo {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.check_searchable(path)?;
+        self.check_versions()?;
         let (tenant, path) = (tenant.clone(), path.clone());
         self.read(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
     }
 
     fn derived(&self) -> Result<Derived, Error> {
-        Ok(self.collections.version_guard.versions()?.derived())
+        Ok(Derived::Forms)
     }
 
     async fn scan(

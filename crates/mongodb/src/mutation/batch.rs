@@ -17,13 +17,13 @@ use crate::database::operations::Mongo;
 use crate::database::transaction::Transaction;
 use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
-use crate::schema::versions::Versions;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::ClaimWrite;
 use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 use polynym_directory::mutation::{Mutation, PriorRequest};
+use polynym_directory::search::Derived;
 use polynym_directory::stores::Mutations;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::searched::IndexedAttributes;
@@ -88,7 +88,7 @@ impl Collections {
 
         let begun = Transaction::begin(self, &Freshness::default(), deadline).await?;
         let mut transaction = begun.with_versions(versions);
-        match self.write_together(&mut transaction, mutations, versions).await {
+        match self.write_together(&mut transaction, mutations).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
                 let mut written = self.written(writes.clone(), &mutations[0]);
@@ -120,26 +120,18 @@ impl Collections {
         &self,
         transaction: &mut Transaction<'_>,
         mutations: &[Mutation],
-        versions: Versions,
     ) -> Result<WriteSets, Fault> {
         let (write_sets, repeated) = decide(transaction, mutations).await?;
         let written = || write_sets.iter().flatten();
         let users: Vec<_> = written().flat_map(|write_set| write_set.users()).collect();
-        let names = if versions.has_tokens() && !users.is_empty() {
-            let first = &mutations[0];
-            match self.names_with(&first.tenant, first.tenant_since, &users).await? {
-                Ok(names) => Some(names),
-                // Each is rejected in a transaction of its own.
-                Err(_) => return Ok(Vec::new()),
-            }
-        } else {
-            None
-        };
-
-        let (policies, derived) = (&*mutations[0].policies, versions.written_derived());
-        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies, derived });
+        let first = &mutations[0];
+        let names = self.names_with(&first.tenant, first.tenant_since, &users).await?;
+        // Each is rejected in a transaction of its own.
+        let Ok(names) = names else { return Ok(Vec::new()) };
+        let tokens =
+            IndexedAttributes { names: &names, policies: &first.policies, derived: Derived::Forms };
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
-        transaction.insert_users(&mutations[0], &users, &events.collect(), tokens).await?;
+        transaction.insert_users(first, &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);
         let claims: Vec<_> = writes
             .filter_map(|write| match write {
@@ -148,7 +140,6 @@ impl Collections {
             })
             .collect();
         transaction.write_claims(&claims).await?;
-        transaction.confirm_epoch().await?;
         let each = mutations.iter().zip(&write_sets).zip(&repeated);
         let requests = each.filter(|(_, is_repeated)| !**is_repeated).filter_map(|(new, _)| {
             let (mutation, write_set) = new;

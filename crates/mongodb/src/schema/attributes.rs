@@ -88,8 +88,8 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 }
 
 /// The elements of a user other than attributes.
-pub fn field_array(user: &User, derived: Derived) -> Vec<Bson> {
-    let (names, policies) = (&KnownNames::default(), &Policies::default());
+pub fn field_array(user: &User) -> Vec<Bson> {
+    let (names, policies, derived) = (&KnownNames::default(), &Policies::default(), Derived::Forms);
     attribute_array(user, IndexedAttributes { names, policies, derived })
 }
 
