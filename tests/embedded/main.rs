@@ -29,7 +29,6 @@ mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
 mod owners;
-mod second_rules;
 mod server_kills;
 mod third_rules;
 mod undoing;

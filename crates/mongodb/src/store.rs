@@ -26,7 +26,7 @@ use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
     LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, StoreClock,
@@ -210,10 +210,6 @@ impl Search for Mongo {
         self.check_versions()?;
         let (tenant, path) = (tenant.clone(), path.clone());
         self.read(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
-    }
-
-    fn derived(&self) -> Result<Derived, Error> {
-        Ok(Derived::Forms)
     }
 
     async fn scan(

@@ -3,7 +3,6 @@
 //! writes the same bytes.
 
 mod inboxes;
-mod names;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +21,6 @@ use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejecti
 use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};
 
 pub use inboxes::{entries, fill_inboxes, fill_shared_contents, set_inbox_policies};
-pub use names::{create_named, named};
 
 use super::root;
 use super::users::id;

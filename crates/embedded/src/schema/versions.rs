@@ -1,12 +1,14 @@
 //! The versions that a store's file has.
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
+use redb::{Database, ReadableDatabase, TableError};
 
-use crate::error::Fault;
 use crate::schema::tables::{META, META_MOVING, META_RULES, META_SCHEMA};
-use crate::version::{OLDEST, VERSION};
+use crate::version::{OLDEST, Supported};
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::Rules;
+
+/// The damage of a store without versions.
+pub const NO_VERSION: &str = "it has no version";
 
 /// The versions of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +18,8 @@ pub struct Versions {
 }
 
 impl Versions {
-    pub fn are_supported(self, rules: u32) -> bool {
-        (OLDEST..=VERSION).contains(&self.schema) && self.latest_rules() <= rules
+    pub fn are_supported(self, by: Supported) -> bool {
+        (OLDEST..=by.schema).contains(&self.schema) && self.latest_rules() <= by.rules
     }
 
     /// The latest rules by which identities were normalised.
@@ -42,10 +44,4 @@ pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The schema version of the store.
-pub fn schema_version(transaction: &WriteTransaction) -> Result<u64, Fault> {
-    let schema = transaction.open_table(META)?.get(META_SCHEMA)?.map(|schema| schema.value());
-    schema.ok_or_else(|| Fault::damaged("a store without a version"))
 }

@@ -23,7 +23,6 @@ use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 use polynym_directory::mutation::{Mutation, PriorRequest};
-use polynym_directory::search::Derived;
 use polynym_directory::stores::Mutations;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::searched::IndexedAttributes;
@@ -128,8 +127,7 @@ impl Collections {
         let names = self.names_with(&first.tenant, first.tenant_since, &users).await?;
         // Each is rejected in a transaction of its own.
         let Ok(names) = names else { return Ok(Vec::new()) };
-        let tokens =
-            IndexedAttributes { names: &names, policies: &first.policies, derived: Derived::Forms };
+        let tokens = IndexedAttributes { names: &names, policies: &first.policies };
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
         transaction.insert_users(first, &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);

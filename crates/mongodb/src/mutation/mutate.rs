@@ -18,7 +18,6 @@ use polynym_directory::mutation::read_set::{
     Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
-use polynym_directory::search::Derived;
 use polynym_store_common::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation failed, or may have failed.
@@ -208,8 +207,7 @@ impl Collections {
         let users: Vec<_> = decided.write_set.users().collect();
         let names = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
         let names = names.map_err(AttemptError::Rejected)?;
-        let (policies, derived) = (&*mutation.policies, Derived::Forms);
-        let tokens = IndexedAttributes { names: &names, policies, derived };
+        let tokens = IndexedAttributes { names: &names, policies: &mutation.policies };
         let read_and_write_set = (&decided.read_set, &*decided.write_set);
         transaction.write(mutation, read_and_write_set, tokens).await?;
         if let Some(request) = &decided.request {

@@ -141,7 +141,7 @@ impl Directory {
             _ => return Ok(String::new()),
         };
         match field {
-            Field::NameWord | Field::NameForm => {
+            Field::NameForm => {
                 let start = AccessPath::of_range(field.clone(), Range::prefix(text));
                 let is_start = self.has_entries(context, &start).await?;
                 let advice = format!("; display_name:\"{text}*\" finds words that begin with it");
@@ -168,7 +168,7 @@ impl Directory {
         path: &AccessPath,
     ) -> Result<bool, Error> {
         match self.backend.search.probe(&context.tenant, path, 1).await {
-            Err(Error::NotSearchable | Error::IndexChanging) => Ok(true),
+            Err(Error::IndexChanging) => Ok(true),
             probed => Ok(probed? > 0),
         }
     }
