@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::support::golden::{
     self, compare, entries, fill, fill_inboxes, fill_shared_contents, later_rules, moved,
-    of_the_first_rules, records, searchable, set_inbox_policies, untouched,
+    of_the_present_rules, records, searchable, set_inbox_policies, untouched,
 };
 use super::{FILE, database, open};
 
@@ -26,17 +26,6 @@ const ROWS: &str = "embedded-schema-10.txt";
 fn golden_store() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::copy(golden::file(STORE), folder.path().join(FILE)).unwrap();
-    folder
-}
-
-/// Returns a folder with an empty store of the first rules.
-fn empty_store() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    drop(open(folder.path()).unwrap());
-    let transaction = database(folder.path()).begin_write().unwrap();
-    let rules = u64::from(Rules::FIRST.version());
-    transaction.open_table(META).unwrap().insert("rules", rules).unwrap();
-    transaction.commit().unwrap();
     folder
 }
 
@@ -94,7 +83,7 @@ fn without_tenant_since(record: &[u8]) -> Vec<u8> {
 
 #[tokio::test]
 async fn stored_forms_do_not_change() {
-    let folder = empty_store();
+    let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     fill(&store).await;
     set_inbox_policies(&store).await;
@@ -116,7 +105,7 @@ async fn stored_forms_do_not_change() {
 #[tokio::test]
 async fn identities_of_a_store_move_to_later_rules() {
     let folder = golden_store();
-    of_the_first_rules(&open(folder.path()).unwrap()).await;
+    of_the_present_rules(&open(folder.path()).unwrap()).await;
     for _ in ["first", "again"] {
         let report = |line: &str| println!("{line}");
         upgrade_to(folder.path(), Supported::PRESENT.schema, later_rules(), &report).await.unwrap();
@@ -148,7 +137,7 @@ async fn a_store_moves_to_the_next_schema() {
     let before = without_schema(rows(folder.path()));
     for _ in ["first", "again"] {
         let report = |line: &str| println!("{line}");
-        upgrade_to(folder.path(), supported.schema, Rules::FIRST, &report).await.unwrap();
+        upgrade_to(folder.path(), supported.schema, Rules::PRESENT, &report).await.unwrap();
         assert_eq!(without_schema(rows(folder.path())), before);
     }
     let refused = open(folder.path()).err().expect("this program has opened it").to_string();

@@ -30,7 +30,6 @@ mod merge_redirects;
 mod moved_files;
 mod owners;
 mod server_kills;
-mod third_rules;
 mod undoing;
 mod usage;
 mod versions;

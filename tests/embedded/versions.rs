@@ -36,15 +36,20 @@ async fn a_store_of_an_older_schema_is_refused_with_advice() {
     assert!(printed.ends_with("schema version 10 and rules version 4 now\n"), "{printed}");
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
 
-    let transaction = database(folder.path()).begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("schema", 9).unwrap();
-    transaction.commit().unwrap();
-    for command in ["init", "status", "upgrade", "verify"] {
-        let output = run(command);
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success(), "{command}");
-        let advice = "export it with the program that wrote it, and import that with this one";
-        assert!(error.contains("has schema version 9") && error.contains(advice), "{error}");
+    for (field, version, found) in [
+        ("rules", 3, "has schema version 10 and rules version 3"),
+        ("schema", 9, "has schema version 9 and rules version 3"),
+    ] {
+        let transaction = database(folder.path()).begin_write().unwrap();
+        transaction.open_table(META).unwrap().insert(field, version).unwrap();
+        transaction.commit().unwrap();
+        for command in ["init", "status", "upgrade", "verify"] {
+            let output = run(command);
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert!(!output.status.success(), "{command}");
+            let advice = "export it with the program that wrote it, and import that with this one";
+            assert!(error.contains(found) && error.contains(advice), "{error}");
+        }
     }
 }
 

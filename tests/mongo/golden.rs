@@ -11,7 +11,7 @@ use polynym_mongodb::{InitOptions, IntegritySession, Mongo, Options, Supported, 
 
 use super::servers;
 use super::support::golden::{
-    self, compare, entries, fill, fill_inboxes, later_rules, moved, of_the_first_rules, records,
+    self, compare, entries, fill, fill_inboxes, later_rules, moved, of_the_present_rules, records,
     searchable, set_inbox_policies, untouched,
 };
 
@@ -147,17 +147,9 @@ pub async fn new_store(set: &servers::ReplicaSet, name: &str) -> (Database, Stri
     (database, uri)
 }
 
-/// An empty store of the first rules.
-async fn new_of_first_rules(name: &str) -> (Database, String) {
-    let (database, uri) = new_store(servers::one_member().await, name).await;
-    let rules = doc! { "$set": { "n": i64::from(Rules::FIRST.version()) } };
-    database.collection::<Document>("meta").update_one(doc! {}, rules).await.unwrap();
-    (database, uri)
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn stored_forms_do_not_change() {
-    let (filled, uri) = new_of_first_rules("golden_new").await;
+    let (filled, uri) = new_store(servers::one_member().await, "golden_new").await;
     let store = Mongo::open(&uri, Options::default()).await.unwrap();
     fill(&store).await;
     set_inbox_policies(&store).await;
@@ -175,7 +167,7 @@ async fn stored_forms_do_not_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn identities_of_a_store_move_to_later_rules() {
     let (_, uri) = golden_store("golden_moved").await;
-    of_the_first_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
+    of_the_present_rules(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
     let schema = Supported::PRESENT.schema;
     upgrade_to(&uri, schema, later_rules(), &|line| println!("{line}")).await.unwrap();
     let supported = Supported { rules: later_rules().version(), ..Supported::PRESENT };
@@ -203,7 +195,7 @@ async fn a_store_moves_to_the_next_schema() {
     let before = records(&Mongo::open(&uri, Options::default()).await.unwrap()).await;
     for _ in ["first", "again"] {
         let report = |line: &str| println!("{line}");
-        upgrade_to(&uri, supported.schema, Rules::FIRST, &report).await.unwrap();
+        upgrade_to(&uri, supported.schema, Rules::PRESENT, &report).await.unwrap();
         let meta = database.collection::<Document>("meta");
         let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap().unwrap();
         assert_eq!(versions.get_i64("v").unwrap(), supported.schema);

@@ -1,6 +1,6 @@
 //! The versions that a program supports.
 
-use polynym_identifier::RULES_VERSION;
+use polynym_identifier::{RULES_VERSION, Rules};
 
 /// The present version of the schema, which `tables` describes.
 pub const VERSION: u64 = 10;
@@ -21,9 +21,9 @@ impl Supported {
     /// The versions that this program supports.
     pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
 
-    /// What to do with a store of a schema that the program does not support.
-    pub const fn advice(schema: u64) -> &'static str {
-        if schema < OLDEST {
+    /// What to do with a store of versions that the program does not support.
+    pub const fn advice(schema: u64, rules: u32) -> &'static str {
+        if schema < OLDEST || rules < Rules::OLDEST {
             "export it with the program that wrote it, and import that with this one"
         } else {
             "use a newer program"

@@ -183,8 +183,8 @@ impl Record {
 
     /// Adds the guard of an identifier by these rules, if it has one and the tenant's policies
     /// require it.
-    pub(crate) fn guard(&mut self, identifier: &Identifier, rules: Rules, policies: &Policies) {
-        let guard = policies.guard(identifier, rules);
+    pub(crate) fn guard(&mut self, identifier: &Identifier, policies: &Policies) {
+        let guard = policies.guard(identifier);
         let guarded = guard.map(|guard| Guarded { handle: identifier.clone(), guard });
         self.internals.guards.extend(guarded);
     }

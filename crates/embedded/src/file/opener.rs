@@ -210,7 +210,7 @@ impl Opener {
             Some(found) if found.are_supported(self.supported) => {}
             Some(found) => {
                 let (path, supported) = (self.file.clone(), self.supported);
-                let (found, rules) = (found.schema, found.latest_rules());
+                let (found, rules) = (found.schema, found.decisive_rules());
                 return Err(OpenError::Version { path, found, rules, supported });
             }
             None => {

@@ -19,12 +19,15 @@ pub struct Versions {
 
 impl Versions {
     pub fn are_supported(self, by: Supported) -> bool {
-        (OLDEST..=by.schema).contains(&self.schema) && self.latest_rules() <= by.rules
+        (OLDEST..=by.schema).contains(&self.schema)
+            && (Rules::OLDEST..=by.rules).contains(&self.decisive_rules())
     }
 
-    /// The latest rules by which identities were normalised.
-    pub fn latest_rules(self) -> u32 {
-        self.rules.next.unwrap_or(self.rules.version)
+    /// The rules by which a program may not support the store: the oldest ones, if it does not know
+    /// them any more, else the latest.
+    pub fn decisive_rules(self) -> u32 {
+        let StoredRules { version, next } = self.rules;
+        if version < Rules::OLDEST { version } else { next.unwrap_or(version) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `store upgrade` on a folder that no server has open. One transaction takes the schema to a newer
-//! version, and rewrites what has another form there. Identities are moved to later rules one by one: until all are moved, only servers that support
-//! both rules open the store.
+//! version, and rewrites what has another form there. Identities are moved to later rules one by
+//! one: until all are moved, only servers that support both rules open the store.
 
 use std::path::Path;
 use std::sync::Arc;

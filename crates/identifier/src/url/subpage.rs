@@ -1,5 +1,5 @@
-//! The kinds of pages by version 4 of the rules: the pages below a profile are the profile, posts
-//! are rejected, and domains that moved are the new ones.
+//! The kinds of pages: the pages below a profile are the profile, posts are rejected, and domains
+//! that moved are the new ones.
 
 use url::Url;
 
@@ -28,8 +28,7 @@ pub fn kind<'h>(host: &'h str, path: &str, url: &Url) -> Result<PageKind<'h>, Br
     let above = profile_path(site, path, &lower);
     Ok(match profile_of(site, above.as_deref().unwrap_or(path), url)? {
         Some(address) => PageKind::Profile(address),
-        // The addresses of the first five services have no query.
-        None if site.is_early() => PageKind::Section(host),
+        None if site.drops_queries => PageKind::Section(host),
         None => PageKind::Other(host),
     })
 }

@@ -40,7 +40,7 @@ impl Supported {
     }
 
     const fn contains_rules(self, versions: Versions) -> bool {
-        versions.latest_rules() <= self.rules
+        Rules::OLDEST <= versions.rules && versions.latest_rules() <= self.rules
     }
 }
 
@@ -95,6 +95,12 @@ impl Versions {
         document
     }
 
+    /// The rules by which a program may not support the store: the oldest ones, if it does not know
+    /// them any more, else the latest.
+    const fn decisive_rules(self) -> u32 {
+        if self.rules < Rules::OLDEST { self.rules } else { self.latest_rules() }
+    }
+
     /// The latest rules that identities may have.
     const fn latest_rules(self) -> u32 {
         match self.moving {
@@ -122,18 +128,18 @@ impl Versions {
 
     /// Why a program that supports `supported` cannot use the store, if it cannot.
     pub fn obstacle(self, supported: Supported) -> Option<String> {
-        let (schema, rules) = (self.schema, self.latest_rules());
+        let (schema, rules) = (self.schema, self.decisive_rules());
         let Supported { schema: newest, rules: newest_rules } = supported;
         (!supported.contains(self)).then(|| {
             format!(
                 "schema version {schema} and rules version {rules}: this program supports schema \
                  version {newest} and rules version {newest_rules}; {}",
-                Supported::advice(schema)
+                Supported::advice(schema, rules)
             )
         })
     }
 
-    /// The advice for a store of an older schema.
+    /// The advice for a store of an older schema that this program supports.
     pub fn advice(self) -> Option<String> {
         let Self { schema, .. } = Self::NEW;
         (Supported::PRESENT.contains(self) && self.schema < schema)
@@ -158,7 +164,7 @@ impl Versions {
         if supported.contains(versions) {
             return Ok(versions);
         }
-        let (found, rules) = (versions.schema, versions.latest_rules());
+        let (found, rules) = (versions.schema, versions.decisive_rules());
 
         Err(OpenError::Version { database: name(), found, rules, supported })
     }
