@@ -15,6 +15,22 @@ type address struct {
 	tls  bool
 }
 
+// parseServers parses the addresses of servers, separated by commas. All are encrypted, or none.
+func parseServers(list string) ([]address, error) {
+	var servers []address
+	for _, server := range strings.Split(list, ",") {
+		parsed, err := parseAddress(strings.TrimSpace(server))
+		if err != nil {
+			return nil, err
+		}
+		if len(servers) > 0 && parsed.tls != servers[0].tls {
+			return nil, errors.New("polynym: the servers mix TLS and plain text: give all the same scheme")
+		}
+		servers = append(servers, parsed)
+	}
+	return servers, nil
+}
+
 // parseAddress parses `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. The last of these is
 // plain text for a loopback host, and TLS for any other.
 func parseAddress(server string) (address, error) {
@@ -50,10 +66,8 @@ func parseURL(server string) (address, error) {
 	return address{host: parsed.Hostname(), port: port, tls: parsed.Scheme == "https"}, nil
 }
 
-// target is the address in the form that gRPC resolves by DNS.
-func (a address) target() string {
-	return "dns:///" + net.JoinHostPort(a.host, a.port)
-}
+// String is the address as HOST:PORT.
+func (a address) String() string { return net.JoinHostPort(a.host, a.port) }
 
 func isLoopback(host string) bool {
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {

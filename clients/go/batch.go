@@ -2,8 +2,6 @@ package polynym
 
 import (
 	"context"
-	"errors"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,20 +17,25 @@ import (
 const (
 	// maxInFlight is the number of requests of one group in flight from which look-ups wait.
 	maxInFlight = 2
-	// A request that takes longer than defaultStalledAfter does not hold up the others of its group. At
-	// most maxStalled of these are in flight.
+	// A request that takes longer than defaultStalledAfter does not hold up the others of its group.
+	// At most maxStalled of these are in flight.
 	defaultStalledAfter = 100 * time.Millisecond
 	maxStalled          = 8
+	// maxAlone is the number of look-ups of a client that go alone at once after a shared request.
+	maxAlone = 16
 	// itemOverhead is the maximum size of an item of a batch beyond its identifier: tag and length.
 	itemOverhead = 8
 )
 
 // batcher lets concurrent look-ups share requests. A look-up goes at once, alone, if fewer than
-// maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others that
-// wait when one of these returns. No timer delays a look-up.
+// maxInFlight requests of its group are under way. Otherwise it waits, and goes with all others
+// that wait when one of these returns. No timer delays a look-up.
+//
+// A shared request has one attempt. If it fails, each of its look-ups goes on alone, by the
+// ordinary rules; so does one that has no outcome at half of its time.
 type batcher struct {
-	directory    polynymv1.DirectoryServiceClient
-	stalledAfter time.Duration
+	client *Client
+	alone  chan struct{} // Has an item for each look-up that goes alone.
 	// limit is the server's limit of items, once it has refused more. Zero: not known.
 	limit atomic.Int64
 
@@ -68,14 +71,6 @@ type lookup struct {
 	outcome  chan lookupOutcome
 	left     bool
 	batch    *batch // Nil while it waits.
-}
-
-// lookupOutcome is the outcome of a batch for one look-up. With alone, the look-up is repeated in a
-// request of its own, and the failure, if any, counts as its first attempt.
-type lookupOutcome struct {
-	response *polynymv1.ResolveIdentityResponse
-	err      *Error
-	alone    bool
 }
 
 // batch is a request of several look-ups.
@@ -120,7 +115,7 @@ func (b *batcher) resolve(
 		return nil, err
 	}
 	if len(encoded) > maxBatchBytes-itemOverhead {
-		return b.directory.ResolveIdentity(ctx, request)
+		return b.client.Directory.ResolveIdentity(ctx, request)
 	}
 	b.mutex.Lock()
 	group := b.group(groupOf(request))
@@ -128,7 +123,7 @@ func (b *batcher) resolve(
 		group.inFlight++
 		b.mutex.Unlock()
 		defer b.flight(group)()
-		return b.directory.ResolveIdentity(ctx, request)
+		return b.client.Directory.ResolveIdentity(ctx, request)
 	}
 	lookup, err := newLookup(ctx, request, encoded)
 	if err == nil {
@@ -138,12 +133,24 @@ func (b *batcher) resolve(
 	if err != nil {
 		return nil, err
 	}
+	return b.wait(ctx, group, lookup, request)
+}
+
+// wait waits for the outcome of a batch, but no longer than half of the time that the caller has.
+func (b *batcher) wait(
+	ctx context.Context, group *group, lookup *lookup, request *polynymv1.ResolveIdentityRequest,
+) (*polynymv1.ResolveIdentityResponse, error) {
+	half := time.NewTimer(time.Until(lookup.deadline) / 2)
+	defer half.Stop()
 	select {
 	case outcome := <-lookup.outcome:
 		return b.finish(ctx, request, outcome)
+	case <-half.C:
+		b.leave(group, lookup)
+		return b.goAlone(ctx, request, plan{})
 	case <-ctx.Done():
 		b.leave(group, lookup)
-		return nil, newError(ctx, ctx.Err(), false)
+		return nil, b.client.expired(ctx)
 	}
 }
 
@@ -171,15 +178,30 @@ func newLookup(
 func (b *batcher) finish(
 	ctx context.Context, request *polynymv1.ResolveIdentityRequest, outcome lookupOutcome,
 ) (*polynymv1.ResolveIdentityResponse, error) {
+	rules := &b.client.retries
 	switch {
-	case outcome.alone && outcome.err != nil:
-		return b.directory.ResolveIdentity(withEarlierFailure(ctx, outcome.err), request)
-	case outcome.alone:
-		return b.directory.ResolveIdentity(ctx, request)
-	case outcome.err != nil:
-		return nil, outcome.err
-	default:
+	case outcome.alone && outcome.err == nil:
+		return b.goAlone(ctx, request, plan{})
+	case outcome.err == nil:
 		return outcome.response, nil
+	case outcome.alone && rules.maxAttempts > 1 && !rules.budget.spent() &&
+		rules.pause(ctx, delay(1, outcome.err.RetryAfter)):
+		return b.goAlone(ctx, request, plan{made: 1})
+	default:
+		return nil, outcome.err
+	}
+}
+
+// goAlone resolves an identifier in a request of its own, once few enough others do.
+func (b *batcher) goAlone(
+	ctx context.Context, request *polynymv1.ResolveIdentityRequest, p plan,
+) (*polynymv1.ResolveIdentityResponse, error) {
+	select {
+	case b.alone <- struct{}{}:
+		defer func() { <-b.alone }()
+		return b.client.Directory.ResolveIdentity(withPlan(ctx, p), request)
+	case <-ctx.Done():
+		return nil, b.client.expired(ctx)
 	}
 }
 
@@ -211,6 +233,11 @@ func present(lookups []*lookup) []*lookup {
 	return staying
 }
 
+// newBatcher returns the batcher of a client.
+func newBatcher(client *Client) batcher {
+	return batcher{client: client, alone: make(chan struct{}, maxAlone)}
+}
+
 func (b *batcher) group(key groupKey) *group {
 	found := b.groups[key]
 	if found == nil {
@@ -227,7 +254,7 @@ func (b *batcher) group(key groupKey) *group {
 // stalled no longer holds up the waiting look-ups.
 func (b *batcher) flight(group *group) (end func()) {
 	ended, stalled := false, false
-	timer := time.AfterFunc(b.stalledAfter, func() {
+	timer := time.AfterFunc(b.client.settings.stalledAfter, func() {
 		b.mutex.Lock()
 		defer b.mutex.Unlock()
 		if !ended && group.stalled < maxStalled {
@@ -268,10 +295,7 @@ func (b *batcher) sendNext(group *group) {
 
 // take makes a batch of the look-ups that have waited longest. Nil if all callers have left.
 func (b *batcher) take(group *group) *batch {
-	limit := maxBatchItems
-	if known := int(b.limit.Load()); known > 0 {
-		limit = min(limit, known)
-	}
+	limit := b.maxItems()
 	taken := &batch{}
 	bytes, end := 0, 0
 	var deadline time.Time
@@ -297,84 +321,33 @@ func (b *batcher) take(group *group) *batch {
 	}
 	taken.present = len(taken.lookups)
 	taken.ctx, taken.cancel = context.WithDeadline(context.Background(), deadline)
+	taken.ctx = withPlan(taken.ctx, plan{once: true})
 	return taken
 }
 
-// send resolves a batch, and gives each look-up its outcome.
+// send resolves a batch, and gives each look-up its outcome. A batch that exceeds the server's
+// limit waits again, to be split.
 func (b *batcher) send(group *group, batch *batch) {
 	defer batch.cancel()
 	end := b.flight(group)
-	outcomes := b.call(batch)
+	outcomes, err := b.call(batch)
+	if b.learn(err, len(batch.lookups)) {
+		b.putBack(group, batch)
+		end()
+		return
+	}
 	end()
 	for i, lookup := range batch.lookups {
 		lookup.outcome <- outcomes[i]
 	}
 }
 
-func (b *batcher) call(batch *batch) []lookupOutcome {
-	outcomes := make([]lookupOutcome, len(batch.lookups))
-	if len(batch.lookups) == 1 {
-		response, err := b.directory.ResolveIdentity(batch.ctx, batch.lookups[0].request)
-		outcomes[0] = lookupOutcome{response: response, err: asError(batch.ctx, err)}
-		return outcomes
+func (b *batcher) putBack(group *group, batch *batch) {
+	b.mutex.Lock()
+	defer b.mutex.Unlock()
+	staying := present(batch.lookups)
+	for _, lookup := range staying {
+		lookup.batch = nil
 	}
-	request := batchRequest(batch.lookups[0].request)
-	request.Identifiers = make([]*polynymv1.Identifier, len(batch.lookups))
-	for i, lookup := range batch.lookups {
-		request.Identifiers[i] = lookup.request.GetIdentifier()
-	}
-	response, err := b.directory.BatchResolveIdentities(batch.ctx, request)
-	failure := asError(batch.ctx, err)
-	items := response.GetResults()
-	if failure == nil && len(items) != len(outcomes) {
-		failure = localError(codes.Internal, "the batch has another number of results than of items")
-	}
-	limit := batchLimit(err)
-	if limit > 0 {
-		b.limit.Store(int64(limit))
-	}
-	for i := range outcomes {
-		switch {
-		case limit > 0:
-			outcomes[i] = lookupOutcome{alone: true}
-		case failure != nil:
-			outcomes[i] = lookupOutcome{err: failure}
-		default:
-			outcomes[i] = sharedOutcome(items[i])
-		}
-	}
-	return outcomes
-}
-
-// sharedOutcome reads an item. An error that can be retried counts as the first attempt of its
-// caller; an item that did not fit into the response is no attempt.
-func sharedOutcome(item *polynymv1.BatchResolveIdentitiesResponse_Result) lookupOutcome {
-	response, err := itemOutcome(item)
-	switch {
-	case err == nil:
-		return lookupOutcome{response: response}
-	case err.retryable(method{}):
-		return lookupOutcome{err: err, alone: true}
-	case err.Code == codes.ResourceExhausted:
-		return lookupOutcome{alone: true}
-	default:
-		return lookupOutcome{err: err}
-	}
-}
-
-// batchLimit returns the server's limit of items if a batch exceeded it, and else zero.
-func batchLimit(err error) int {
-	var failure *Error
-	if !errors.As(err, &failure) || failure.Reason != reasonBatchTooLarge {
-		return 0
-	}
-	limit, _ := strconv.Atoi(failure.Metadata["limit"])
-	return max(limit, 1)
-}
-
-func asError(ctx context.Context, err error) *Error {
-	if err == nil {
-		return nil
-	}
-	return newError(ctx, err, false)
+	group.waiting = append(staying, group.waiting...)
 }

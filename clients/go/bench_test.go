@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,7 +63,7 @@ func benchmarkResolve(b *testing.B, client *polynym.Client) {
 
 // concurrently runs a function in many goroutines, and waits for all of them.
 func concurrently(count int, run func()) {
-	var group sync.WaitGroup
+	var group waitGroup
 	for range count {
 		group.Go(run)
 	}

@@ -3,7 +3,6 @@ package polynym_test
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -250,17 +249,6 @@ func TestAMutationWithoutARequestIDIsNotRepeatedOnceLost(t *testing.T) {
 	}
 }
 
-func TestACallThatWasNeverSentIsUnavailable(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = listener.Close()
-	client := connect(t, listener.Addr().String())
-	_, err = client.Registry.CreateUser(t.Context(), createUserRequest())
-	wantError(t, err, polynym.ErrUnavailable, "")
-}
-
 func TestDeadlines(t *testing.T) {
 	fake := startFake(t, func(ctx context.Context, _ call) (proto.Message, error) {
 		deadline, _ := ctx.Deadline()
@@ -270,7 +258,7 @@ func TestDeadlines(t *testing.T) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	client := connect(t, fake.address, polynym.WithTimeout(50*time.Millisecond))
+	client := dial(t, fake.address, polynym.WithTimeout(50*time.Millisecond))
 	_, err := client.GetUser(t.Context(), "1")
 	wantError(t, err, polynym.ErrDeadlineExceeded, "")
 	if !errors.Is(err, context.DeadlineExceeded) {
@@ -328,16 +316,5 @@ func TestStreamsHaveTheTenantAndTypedErrors(t *testing.T) {
 	wantError(t, err, polynym.ErrOutOfRange, "RESUME_EXPIRED")
 	if tenant := fake.received()[0].request.(*polynymv1.WatchRequest).GetTenant(); tenant != "acme" {
 		t.Errorf("the tenant is %q", tenant)
-	}
-}
-
-func TestResolveManyEndsWithARequestThatFails(t *testing.T) {
-	fake := startFake(t, answers(nil, failure(codes.PermissionDenied, "TENANT_DENIED")))
-	identifiers := make([]*polynymv1.Identifier, 2500)
-	for _, result := range connect(t, fake.address).ResolveMany(t.Context(), identifiers) {
-		wantError(t, result.Err, polynym.ErrPermissionDenied, "TENANT_DENIED")
-	}
-	if calls := len(fake.received()); calls != 1 {
-		t.Errorf("%d calls", calls)
 	}
 }

@@ -7,13 +7,17 @@
 package polynym
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
+	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -23,7 +27,8 @@ import (
 // Version is the version of this package.
 const Version = "0.1.0"
 
-// A Client calls one server. It is safe for concurrent use, and one is enough for a process.
+// A Client calls one server, or several that have the same store. It is safe for concurrent use,
+// and one is enough for a process.
 type Client struct {
 	// Directory looks up users.
 	Directory polynymv1.DirectoryServiceClient
@@ -37,29 +42,40 @@ type Client struct {
 	connection  *grpc.ClientConn
 	connections connections
 	settings    settings
+	retries     retries
 	batcher     batcher
+	close       sync.Once
 }
 
 // Connect returns a client of the server at `https://HOST:PORT`, or at `http://HOST:PORT` in plain
-// text. `HOST:PORT` without a scheme is plain text for a loopback host, and TLS for any other. An
-// empty server is that of the environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
+// text. `HOST:PORT` without a scheme is plain text for a loopback host, and TLS for any other.
+// Several servers are separated by commas: calls take turns among them. An empty server is that of
+// the environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
 //
-// Connect does not wait for the connection: calls do.
+// Connect does not wait for the connection: calls do. [Dial] does.
 func Connect(server string, options ...Option) (*Client, error) {
 	settings, err := newSettings(options)
 	if err != nil {
 		return nil, err
 	}
-	address, err := parseAddress(firstNonEmpty(server, os.Getenv("POLYNYM_SERVER"), defaultServer))
+	listed := strings.Join(settings.servers, ",")
+	servers, err := parseServers(
+		firstNonEmpty(server, listed, os.Getenv("POLYNYM_SERVER"), defaultServer))
 	if err != nil {
 		return nil, err
 	}
 	client := &Client{settings: settings}
-	dialOptions, err := client.dialOptions(address)
+	client.retries = retries{
+		maxAttempts: settings.maxAttempts, waits: !settings.failFast, backoff: settings.backoff,
+		closed: make(chan struct{}),
+	}
+	client.batcher = newBatcher(client)
+	names := &names{servers, settings.backoff, settings.lookUp}
+	dialOptions, err := client.dialOptions(names)
 	if err != nil {
 		return nil, err
 	}
-	client.connection, err = grpc.NewClient(address.target(), dialOptions...)
+	client.connection, err = grpc.NewClient(names.target(), dialOptions...)
 	if err != nil {
 		return nil, fmt.Errorf("polynym: %w", err)
 	}
@@ -67,8 +83,32 @@ func Connect(server string, options ...Option) (*Client, error) {
 	client.Registry = polynymv1.NewRegistryServiceClient(client.connection)
 	client.Inbox = polynymv1.NewInboxServiceClient(client.connection)
 	client.Admin = polynymv1.NewAdminServiceClient(client.connection)
-	client.batcher.directory = client.Directory
-	client.batcher.stalledAfter = settings.stalledAfter
+	return client, nil
+}
+
+// Dial connects as [Connect], and waits until a server is connected. It fails with [ErrUnavailable]
+// if none can be reached before the context ends or, if that has no deadline, within the client's
+// timeout.
+func Dial(ctx context.Context, server string, options ...Option) (*Client, error) {
+	client, err := Connect(server, options...)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := withTimeout(ctx, client.settings.timeout)
+	defer cancel()
+	client.connection.Connect()
+	for state := client.connection.GetState(); state != connectivity.Ready; {
+		failed := state == connectivity.TransientFailure && client.settings.failFast
+		if failed || !client.connection.WaitForStateChange(ctx, state) {
+			err := client.failure(ctx, ctx.Err(), nil)
+			if err == nil {
+				err = client.unreachableError(nil)
+			}
+			_ = client.Close()
+			return nil, err
+		}
+		state = client.connection.GetState()
+	}
 	return client, nil
 }
 
@@ -76,23 +116,35 @@ func Connect(server string, options ...Option) (*Client, error) {
 // rules.
 func (c *Client) Connection() grpc.ClientConnInterface { return c.connection }
 
-// Close ends the connection. Open calls fail.
-func (c *Client) Close() error { return c.connection.Close() }
+// Close ends the connections. Open calls and later ones fail with [ErrClosed]; an open change may
+// have happened, and fails with [ErrOutcomeUnknown].
+func (c *Client) Close() error {
+	var err error
+	c.close.Do(func() {
+		close(c.retries.closed)
+		err = c.connection.Close()
+	})
+	return err
+}
 
-func (c *Client) dialOptions(address address) ([]grpc.DialOption, error) {
-	security, err := c.settings.transportCredentials(address)
+func (c *Client) dialOptions(names *names) ([]grpc.DialOption, error) {
+	servers := names.servers
+	security, err := c.settings.transportCredentials(servers[0])
 	if err != nil {
 		return nil, err
 	}
 	options := []grpc.DialOption{
+		grpc.WithResolvers(names),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + inTurns + `": {}}]}`),
 		grpc.WithTransportCredentials(heedful{security, &c.connections}),
 		grpc.WithKeepaliveParams(pings),
 		grpc.WithUserAgent("polynym-go/" + Version),
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff: backoff.Config{
-				BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second,
+			Backoff: grpcbackoff.Config{
+				BaseDelay: c.settings.backoff.first, MaxDelay: c.settings.backoff.longest,
+				Multiplier: 2, Jitter: 0.2,
 			},
 			MinConnectTimeout: 5 * time.Second,
 		}),
@@ -104,14 +156,24 @@ func (c *Client) dialOptions(address address) ([]grpc.DialOption, error) {
 		return nil, err
 	}
 	if token != nil {
-		if !address.tls && !isLoopback(address.host) && !c.settings.insecure {
-			return nil, fmt.Errorf("polynym: a token over plain text to %s: "+
-				"use https://, or WithInsecure if nobody else can read the traffic", address.host)
+		if err := c.settings.mayCarryTokens(servers); err != nil {
+			return nil, err
 		}
 		options = append(options,
-			grpc.WithPerRPCCredentials(bearer{token: token, secure: address.tls}))
+			grpc.WithPerRPCCredentials(bearer{token: token, secure: servers[0].tls}))
 	}
 	return append(options, c.settings.dialOptions...), nil
+}
+
+// mayCarryTokens refuses tokens that others could read.
+func (s *settings) mayCarryTokens(servers []address) error {
+	for _, server := range servers {
+		if !server.tls && !isLoopback(server.host) && !s.insecure {
+			return fmt.Errorf("polynym: a token over plain text to %s: "+
+				"use https://, or WithInsecure if nobody else can read the traffic", server.host)
+		}
+	}
+	return nil
 }
 
 func (s *settings) transportCredentials(address address) (credentials.TransportCredentials, error) {

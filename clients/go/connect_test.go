@@ -16,15 +16,19 @@ import (
 
 func TestAddresses(t *testing.T) {
 	tests := []struct{ server, target, fault string }{
-		{"http://127.0.0.1:7171", "plain dns:///127.0.0.1:7171", ""},
-		{"https://users:7171", "TLS dns:///users:7171", ""},
-		{"https://users", "TLS dns:///users:443", ""},
-		{"http://users/", "plain dns:///users:80", ""},
-		{"localhost:7171", "plain dns:///localhost:7171", ""},
-		{"127.9.9.9:1", "plain dns:///127.9.9.9:1", ""},
-		{"[::1]:7171", "plain dns:///[::1]:7171", ""},
-		{"users:7171", "TLS dns:///users:7171", ""},
-		{"[2001:db8::1]:7171", "TLS dns:///[2001:db8::1]:7171", ""},
+		{"http://127.0.0.1:7171", "plain 127.0.0.1:7171", ""},
+		{"https://users:7171", "TLS users:7171", ""},
+		{"https://users", "TLS users:443", ""},
+		{"http://users/", "plain users:80", ""},
+		{"localhost:7171", "plain localhost:7171", ""},
+		{"127.9.9.9:1", "plain 127.9.9.9:1", ""},
+		{"[::1]:7171", "plain [::1]:7171", ""},
+		{"users:7171", "TLS users:7171", ""},
+		{"[2001:db8::1]:7171", "TLS [2001:db8::1]:7171", ""},
+		{"https://a:1, https://b:2", "TLS a:1 b:2", ""},
+		{"https://a:1,b:2", "TLS a:1 b:2", ""},
+		{"https://a:1,http://b:2", "", "the servers mix TLS and plain text"},
+		{"https://a:1,", "", "expected https://HOST:PORT"},
 		{"users", "", "expected https://HOST:PORT or HOST:PORT"},
 		{":7171", "", "expected https://HOST:PORT or HOST:PORT"},
 		{"ftp://users:7171", "", "the scheme must be http or https"},
@@ -34,7 +38,7 @@ func TestAddresses(t *testing.T) {
 		{"http://users:x", "", "not a URL"},
 	}
 	for _, test := range tests {
-		target, err := polynym.Target(test.server)
+		target, err := polynym.Servers(test.server)
 		if target != test.target || (err == nil) != (test.fault == "") {
 			t.Errorf("%s: %s, %v", test.server, target, err)
 		}

@@ -2,6 +2,8 @@ package polynym
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"sync"
 	"time"
@@ -14,7 +16,8 @@ const (
 	// silentDeadlines is how many calls in a row reach their deadlines on a connection on which the
 	// server sends nothing, before the connection is ended.
 	silentDeadlines = 2
-	// minSilence is how long the server has been silent then, at least: calls may have short deadlines.
+	// minSilence is how long the server has been silent then, at least: calls may have short
+	// deadlines.
 	minSilence = time.Second
 )
 
@@ -22,25 +25,27 @@ const (
 // most frequent ones that gRPC allows.
 var pings = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}
 
-// connections are those that are open. They know when the server was last heard.
+// connections are those that are open.
 type connections struct {
-	mutex     sync.Mutex
-	open      map[*connection]struct{}
-	heard     time.Time
-	deadlines int // How many calls have reached their deadlines since.
+	mutex    sync.Mutex
+	open     map[*connection]struct{}
+	distrust bool // The certificate of a server was not accepted, and no connection has opened since.
 }
 
-// connection tells when something arrives on it.
+// connection knows when its server was last heard.
 type connection struct {
 	net.Conn
 	all *connections
+
+	heard     time.Time
+	deadlines int // How many calls have reached their deadlines since.
 }
 
 func (c *connection) Read(buffer []byte) (int, error) {
 	length, err := c.Conn.Read(buffer)
 	if length > 0 {
 		c.all.mutex.Lock()
-		c.all.heard, c.all.deadlines = time.Now(), 0
+		c.heard, c.deadlines = time.Now(), 0
 		c.all.mutex.Unlock()
 	}
 	return length, err
@@ -53,29 +58,60 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// expired tells of a call that has reached its deadline, sent after a time. The last of several
-// during which nothing was heard ends the connections.
-func (c *connections) expired(sent time.Time) {
+// expired tells of a call to a server that has reached its deadline, sent at a time. The last of
+// several during which nothing was heard ends the connection.
+func (c *connections) expired(server net.Addr, sent time.Time) {
+	c.endIf(server, func(one *connection) bool {
+		if one.heard.Before(sent) {
+			one.deadlines++
+		}
+		return one.deadlines >= silentDeadlines && time.Since(one.heard) >= minSilence
+	})
+}
+
+// end ends the connections to a server. The next call opens a new one.
+func (c *connections) end(server net.Addr) {
+	c.endIf(server, func(*connection) bool { return true })
+}
+
+func (c *connections) endIf(server net.Addr, isSilent func(*connection) bool) {
+	var silent []*connection
 	c.mutex.Lock()
-	if c.heard.Before(sent) {
-		c.deadlines++
+	for one := range c.open {
+		if one.RemoteAddr().String() == server.String() && isSilent(one) {
+			silent = append(silent, one)
+		}
 	}
-	silent := c.deadlines >= silentDeadlines && time.Since(c.heard) >= minSilence
 	c.mutex.Unlock()
-	if silent {
-		c.end()
+	for _, one := range silent {
+		_ = one.Close()
 	}
 }
 
-// end ends the open connections. The next call opens a new one.
-func (c *connections) end() {
+// add adds a connection that has just been opened.
+func (c *connections) add(raw net.Conn) *connection {
+	one := &connection{Conn: raw, all: c, heard: time.Now()}
 	c.mutex.Lock()
-	open := c.open
-	c.open, c.deadlines = nil, 0
-	c.mutex.Unlock()
-	for one := range open {
-		_ = one.Close()
+	defer c.mutex.Unlock()
+	if c.open == nil {
+		c.open = make(map[*connection]struct{})
 	}
+	c.open[one] = struct{}{}
+	return one
+}
+
+// secured tells whether the certificate of a server was accepted.
+func (c *connections) secured(err error) {
+	var refused *tls.CertificateVerificationError
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.distrust = errors.As(err, &refused)
+}
+
+func (c *connections) distrusted() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.distrust
 }
 
 // heedful credentials tell of the connections that they secure.
@@ -87,14 +123,9 @@ type heedful struct {
 func (h heedful) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
-	one := &connection{Conn: raw, all: h.all}
-	h.all.mutex.Lock()
-	if h.all.open == nil {
-		h.all.open = make(map[*connection]struct{})
-	}
-	h.all.open[one] = struct{}{}
-	h.all.mutex.Unlock()
+	one := h.all.add(raw)
 	secured, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, one)
+	h.all.secured(err)
 	if err != nil {
 		_ = one.Close()
 	}

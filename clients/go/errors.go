@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -29,6 +31,7 @@ var (
 	ErrUnimplemented      error = kind(codes.Unimplemented)
 	ErrInternal           error = kind(codes.Internal)
 	ErrOutcomeUnknown           = errors.New("polynym: the outcome is unknown")
+	ErrClosed                   = errors.New("polynym: the client is closed")
 )
 
 type kind codes.Code
@@ -56,10 +59,13 @@ type Error struct {
 	// RequestID is the request id of the call. Empty if the request has none.
 	RequestID string
 
-	status     *status.Status
-	fromServer bool // The server made the status, not the transport.
-	sent       bool // The request, or a part of it, has left.
-	unknown    bool // The call may have changed something.
+	status      *status.Status
+	cause       error
+	fromServer  bool // The server made the status, not the transport.
+	sent        bool // The request, or a part of it, has left.
+	unreachable bool // No server has seen the request.
+	closed      bool // The client is closed.
+	unknown     bool // The call may have changed something.
 }
 
 // Error describes the failure in a line.
@@ -74,14 +80,20 @@ func (e *Error) Error() string {
 // cancellation are also those of the context.
 func (e *Error) Is(target error) bool {
 	switch target {
+	case ErrClosed:
+		return e.closed && !e.unknown
 	case context.DeadlineExceeded:
 		return e.Code == codes.DeadlineExceeded
 	case context.Canceled:
-		return e.Code == codes.Canceled
+		return e.Code == codes.Canceled && !e.closed
 	}
 	wanted, isKind := target.(kind)
 	return isKind && codes.Code(wanted) == e.Code && !e.unknown
 }
+
+// Unwrap returns the error of the connection, for those who look for the cause. It may have
+// addresses. Nil if the failure is from the server.
+func (e *Error) Unwrap() error { return e.cause }
 
 // GRPCStatus returns the status of the call, with all of its details.
 func (e *Error) GRPCStatus() *status.Status { return e.status }
@@ -122,13 +134,60 @@ func newError(ctx context.Context, err error, sent bool) *Error {
 		failed = status.FromContextError(err)
 	}
 	e := statusError(failed, sent)
-	if !e.fromServer && sent && ctx.Err() == nil {
-		switch e.Code {
-		case codes.Canceled, codes.Internal, codes.Unknown:
-			e.Code = codes.Unavailable
-			e.status = status.New(e.Code, e.Message)
-		}
+	if e.fromServer {
+		return e
 	}
+	switch {
+	case e.Code == codes.Unavailable && refusedStream(e.Message):
+		e.sent = false
+	case sent && ctx.Err() == nil && slices.Contains(lostCodes, e.Code):
+		e.Code = codes.Unavailable
+	}
+	if text := transportTexts[e.Code]; text != "" {
+		e.Message = text
+	} else if strings.Contains(e.Message, "HTTP status code") {
+		e.Message = "the answer is not that of a server of Polynym"
+	}
+	e.status = status.New(e.Code, e.Message)
+	if ok || failed.Code() == codes.Unknown { // Not that of a context.
+		e.cause = err
+	}
+	return e
+}
+
+// lostCodes are those that the transport may report for a lost connection.
+var lostCodes = []codes.Code{codes.Canceled, codes.Internal, codes.Unknown}
+
+// transportTexts say what has failed if the server has not.
+var transportTexts = map[codes.Code]string{
+	codes.Unavailable:       "the connection was lost",
+	codes.DeadlineExceeded:  "the deadline has passed",
+	codes.Canceled:          "the call was cancelled",
+	codes.ResourceExhausted: "the message is too large",
+}
+
+// refusedStream reports whether the server has ended the stream before it saw the request. gRPC
+// tells by this text alone, and only if it has happened twice.
+func refusedStream(text string) bool {
+	return strings.HasSuffix(text, "REFUSED_STREAM") ||
+		strings.Contains(text, "server is draining the connection")
+}
+
+// closedError is the error of a call of a closed client.
+func closedError(sent bool) *Error {
+	e := localError(codes.Canceled, "the client is closed")
+	e.closed, e.sent = true, sent
+	return e
+}
+
+// unreachableError is the error of a call that no server has seen.
+func (c *Client) unreachableError(cause error) *Error {
+	text := "the server cannot be reached"
+	if c.connections.distrusted() {
+		text += ": its certificate is not accepted"
+	}
+	e := localError(codes.Unavailable, text)
+	e.unreachable, e.cause = true, cause
 	return e
 }
 

@@ -1,6 +1,9 @@
 package polynym
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // MaxInFlight is the number of requests of a group before look-ups wait.
 const MaxInFlight = maxInFlight
@@ -14,6 +17,14 @@ func WithStalledAfter(duration time.Duration) Option {
 func WithWatchSilence(duration time.Duration) Option {
 	return func(s *settings) { s.watchSilence = duration }
 }
+
+// WithLookUp resolves the names of servers by a function.
+func WithLookUp(lookUp func(ctx context.Context, host string) ([]string, error)) Option {
+	return func(s *settings) { s.lookUp = lookUp }
+}
+
+// MaxAlone is the number of look-ups that go alone at once after a shared request.
+const MaxAlone = maxAlone
 
 // Waiting returns how many look-ups wait for a batch.
 func (c *Client) Waiting() int {
@@ -33,16 +44,20 @@ func (c *Client) Groups() int {
 	return len(c.batcher.groups)
 }
 
-// Target returns where an address leads, and how.
-func Target(server string) (string, error) {
-	parsed, err := parseAddress(server)
+// Servers returns where a list of addresses leads, and how.
+func Servers(list string) (string, error) {
+	servers, err := parseServers(list)
 	if err != nil {
 		return "", err
 	}
-	if parsed.tls {
-		return "TLS " + parsed.target(), nil
+	how := "plain"
+	if servers[0].tls {
+		how = "TLS"
 	}
-	return "plain " + parsed.target(), nil
+	for _, server := range servers {
+		how += " " + server.String()
+	}
+	return how, nil
 }
 
 // TokenFile is a token file whose time tests choose.

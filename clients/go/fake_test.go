@@ -34,6 +34,7 @@ type fake struct {
 	address string
 	answer  func(ctx context.Context, c call) (proto.Message, error)
 	watch   func(c call, stream grpc.ServerStream) error
+	stop    func() // Ends it, as a crash would.
 
 	mutex       sync.Mutex
 	calls       []call
@@ -45,7 +46,15 @@ func startFake(
 	t testing.TB, answer func(ctx context.Context, c call) (proto.Message, error),
 ) *fake {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return startFakeAt(t, "127.0.0.1:0", answer)
+}
+
+// startFakeAt starts a fake server at an address.
+func startFakeAt(
+	t testing.TB, address string, answer func(ctx context.Context, c call) (proto.Message, error),
+) *fake {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +64,8 @@ func startFake(
 	polynymv1.RegisterRegistryServiceServer(server, polynymv1.UnimplementedRegistryServiceServer{})
 	polynymv1.RegisterInboxServiceServer(server, polynymv1.UnimplementedInboxServiceServer{})
 	go server.Serve(keepingListener{listener, f})
-	t.Cleanup(server.Stop)
+	f.stop = server.Stop
+	t.Cleanup(f.stop)
 	return f
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -26,57 +29,91 @@ func (c *Client) interceptUnary(
 	ctx, cancel := withTimeout(ctx, c.settings.timeout)
 	defer cancel()
 	request, requestID := complete(request, c.settings.tenant)
-	call := func() *Error {
-		var server peer.Peer
-		sent := time.Now()
-		attemptOptions := append(options[:len(options):len(options)], grpc.Peer(&server))
-		err := invoker(ctx, path, request, response, connection, attemptOptions...)
-		if err == nil {
-			return nil
+	var server peer.Peer
+	waiting, telling := grpc.WaitForReady(c.retries.waits), grpc.Peer(&server)
+	options = slices.Concat([]grpc.CallOption{waiting}, options, []grpc.CallOption{telling})
+	call := func(number int) *Error {
+		attempt := avoiding(ctx, server.Addr)
+		server.Addr = nil
+		begun := time.Now()
+		err := invoker(attempt, path, request, response, connection, options...)
+		failure := c.failure(ctx, err, server.Addr)
+		if failure != nil {
+			failure.RequestID = requestID
+			if failure.Code == codes.DeadlineExceeded && server.Addr != nil {
+				c.connections.expired(server.Addr, begun)
+			}
 		}
-		// The attempt has a peer once it has a stream: before, nothing of it was sent.
-		failure := newError(ctx, err, server.Addr != nil)
-		failure.RequestID = requestID
-		if failure.Code == codes.DeadlineExceeded && server.Addr != nil {
-			c.connections.expired(sent)
-		}
+		c.observe(ctx, path, number, begun, failure, server.Addr)
 		return failure
 	}
-	return attempt(ctx, methodOf(path), c.settings.maxAttempts, earlierFailure(ctx), call)
+	return c.retries.run(ctx, methodOf(path), call)
 }
 
-// interceptStream gives every stream its tenant and typed errors. It has no deadline and no retries.
+// failure is the error of an attempt, or nil if there is none. An attempt has a server once it has
+// a stream: before, nothing of it was sent.
+func (c *Client) failure(ctx context.Context, err error, server net.Addr) *Error {
+	if err == nil {
+		return nil
+	}
+	failure := newError(ctx, err, server != nil)
+	switch {
+	case failure.fromServer:
+	case c.retries.isClosed() && ctx.Err() == nil:
+		failure = closedError(failure.sent)
+	case failure.Code == codes.DeadlineExceeded && server == nil && !c.isConnected(),
+		failure.Code == codes.Unavailable && !failure.sent:
+		return c.unreachableError(failure.cause)
+	}
+	return failure
+}
+
+// expired is the error of a call whose context has ended while it waited for others.
+func (c *Client) expired(ctx context.Context) *Error { return c.failure(ctx, ctx.Err(), nil) }
+
+func (c *Client) isConnected() bool { return c.connection.GetState() == connectivity.Ready }
+
+// interceptStream gives every stream its tenant and typed errors. It has no deadline and no
+// retries.
 func (c *Client) interceptStream(
 	ctx context.Context, description *grpc.StreamDesc, connection *grpc.ClientConn, path string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	opened, err := streamer(ctx, description, connection, path, options...)
 	if err != nil {
-		return nil, newError(ctx, err, false)
+		return nil, c.failure(ctx, err, nil)
 	}
-	return stream{ClientStream: opened, caller: ctx, tenant: c.settings.tenant}, nil
+	return &stream{ClientStream: opened, client: c, caller: ctx}, nil
 }
 
 type stream struct {
 	grpc.ClientStream
+	client *Client
 	caller context.Context // That of the stream itself ends with the stream.
-	tenant string
 }
 
-func (s stream) SendMsg(message any) error {
-	filled, _ := complete(message, s.tenant)
+func (s *stream) SendMsg(message any) error {
+	filled, _ := complete(message, s.client.settings.tenant)
 	return s.typed(s.ClientStream.SendMsg(filled))
 }
 
-func (s stream) RecvMsg(message any) error {
+func (s *stream) RecvMsg(message any) error {
 	return s.typed(s.ClientStream.RecvMsg(message))
 }
 
-func (s stream) typed(err error) error {
+func (s *stream) typed(err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return newError(s.caller, err, true)
+	return s.client.failure(s.caller, err, serverOf(s.Context()))
+}
+
+// serverOf is the address of the server of a stream, or nil.
+func serverOf(ctx context.Context) net.Addr {
+	if server, ok := peer.FromContext(ctx); ok {
+		return server.Addr
+	}
+	return nil
 }
 
 // withTimeout gives a context without a deadline the default time of a call.
@@ -159,16 +196,4 @@ func methodOf(path string) method {
 	}
 	methods.Store(path, found)
 	return found
-}
-
-type earlierFailureKey struct{}
-
-// withEarlierFailure makes a failure the first attempt of the calls of a context.
-func withEarlierFailure(ctx context.Context, failure *Error) context.Context {
-	return context.WithValue(ctx, earlierFailureKey{}, failure)
-}
-
-func earlierFailure(ctx context.Context) *Error {
-	failure, _ := ctx.Value(earlierFailureKey{}).(*Error)
-	return failure
 }

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymtest"
@@ -24,6 +26,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Setenv("POLYNYM_SERVER", server.Address)
+	os.Setenv("NO_PROXY", "*")
 	code := m.Run()
 	server.Stop()
 	os.Exit(code)
@@ -33,6 +36,19 @@ func TestMain(m *testing.M) {
 func connect(t testing.TB, address string, options ...polynym.Option) *polynym.Client {
 	t.Helper()
 	client, err := polynym.Connect(address, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// dial returns a client that is connected, and closed with the test.
+func dial(t testing.TB, address string, options ...polynym.Option) *polynym.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, err := polynym.Dial(ctx, address, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,17 +79,29 @@ func createUser(client *polynym.Client, handles ...string) (*polynymv1.User, err
 
 var tenants atomic.Int64
 
+func newTenant() string { return fmt.Sprint("tests-", tenants.Add(1)) }
+
 // connectTenant returns a client with a new tenant.
 func connectTenant(t testing.TB, options ...polynym.Option) *polynym.Client {
 	t.Helper()
-	tenant := fmt.Sprint("tests-", tenants.Add(1))
-	options = append([]polynym.Option{patience, polynym.WithTenant(tenant)}, options...)
+	options = append([]polynym.Option{patience, polynym.WithTenant(newTenant())}, options...)
 	client := connect(t, server.Address, options...)
 	request := &polynymv1.UpdateTenantRequest{Policies: &polynymv1.Policies{}}
 	if _, err := client.Admin.UpdateTenant(context.Background(), request); err != nil {
 		t.Fatal(err)
 	}
 	return client
+}
+
+// waitGroup is as that of later versions of Go.
+type waitGroup struct{ sync.WaitGroup }
+
+func (g *waitGroup) Go(run func()) {
+	g.Add(1)
+	go func() {
+		defer g.Done()
+		run()
+	}()
 }
 
 func wantError(t testing.TB, err, kind error, reason string) *polynym.Error {

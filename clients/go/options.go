@@ -1,10 +1,12 @@
 package polynym
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"time"
 
@@ -15,6 +17,8 @@ const (
 	defaultServer      = "http://127.0.0.1:7171"
 	defaultTimeout     = 2 * time.Second
 	defaultMaxAttempts = 3
+	defaultFirstWait   = 50 * time.Millisecond
+	defaultLongestWait = time.Second
 )
 
 // An Option configures a client.
@@ -27,10 +31,20 @@ type settings struct {
 	timeout                   time.Duration
 	maxAttempts               int
 	insecure, withoutBatching bool
+	servers                   []string
+	failFast                  bool
+	backoff                   backoff
+	observer                  func(context.Context, Attempt)
 	dialOptions               []grpc.DialOption
 
 	// Only tests change these.
 	stalledAfter, watchSilence time.Duration
+	lookUp                     func(ctx context.Context, host string) ([]string, error)
+}
+
+// WithServers names several servers, each as in [Connect], whose argument takes precedence.
+func WithServers(servers ...string) Option {
+	return func(s *settings) { s.servers = servers }
 }
 
 // WithToken sends a token with each call.
@@ -72,6 +86,24 @@ func WithMaxAttempts(attempts int) Option {
 	return func(s *settings) { s.maxAttempts = attempts }
 }
 
+// WithWaitForReady sets whether calls wait for a connection until their deadlines: they do by
+// default. Otherwise a call fails at once if no server can be reached.
+func WithWaitForReady(on bool) Option {
+	return func(s *settings) { s.failFast = !on }
+}
+
+// WithBackoff sets the waits between attempts to reach a server: the first, and the longest. Each
+// is twice as long as the one before. They are 50 ms and 1 s by default.
+func WithBackoff(first, longest time.Duration) Option {
+	return func(s *settings) { s.backoff = backoff{first, longest} }
+}
+
+// WithObserver calls a function after each attempt of each unary call. It must return soon: the
+// call waits for it.
+func WithObserver(observe func(context.Context, Attempt)) Option {
+	return func(s *settings) { s.observer = observe }
+}
+
 // WithInsecure allows a token over plain text to a host beyond loopback. Whoever can read the
 // traffic can then use the token.
 func WithInsecure() Option {
@@ -92,6 +124,8 @@ func WithDialOptions(options ...grpc.DialOption) Option {
 func newSettings(options []Option) (settings, error) {
 	s := settings{
 		timeout: defaultTimeout, maxAttempts: defaultMaxAttempts,
+		lookUp:       net.DefaultResolver.LookupHost,
+		backoff:      backoff{defaultFirstWait, defaultLongestWait},
 		stalledAfter: defaultStalledAfter, watchSilence: defaultWatchSilence,
 	}
 	for _, option := range options {
@@ -102,6 +136,9 @@ func newSettings(options []Option) (settings, error) {
 	}
 	if s.maxAttempts < 1 {
 		return s, errors.New("polynym: a call needs at least one attempt")
+	}
+	if s.backoff.first <= 0 || s.backoff.longest < s.backoff.first {
+		return s, errors.New("polynym: the waits must be greater than zero, and the first the shortest")
 	}
 	if s.token != "" && s.tokenFile != "" {
 		return s, errors.New("polynym: WithToken and WithTokenFile exclude each other")

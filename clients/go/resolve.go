@@ -81,8 +81,8 @@ func (c *Client) newResolveCall(
 
 // Resolve finds the user who owns an identifier. The error is ErrNotFound if nobody owns it.
 //
-// Concurrent calls share requests, unless they are linearizable or have AsOf: a call goes at once if
-// few are under way, and otherwise together with others when one of these returns.
+// Concurrent calls share requests, unless they are linearizable or have AsOf: a call goes at once
+// if few are under way, and otherwise together with others when one of these returns.
 func (c *Client) Resolve(
 	ctx context.Context, identifier *polynymv1.Identifier, options ...ResolveOption,
 ) (*polynymv1.ResolveIdentityResponse, error) {
@@ -95,133 +95,6 @@ func (c *Client) Resolve(
 		return c.Directory.ResolveIdentity(ctx, request)
 	}
 	return c.batcher.resolve(ctx, request)
-}
-
-// A Result is what ResolveMany found for one identifier.
-type Result struct {
-	// User is the owner. Nil if Err is not.
-	User *polynymv1.User
-	// Identity is the user's identity with the identifier.
-	Identity *polynymv1.Identity
-	// Err is the error with which Resolve would have failed.
-	Err error
-}
-
-// ResolveMany finds the users who own identifiers, any number of them. The results are in the order
-// of the identifiers. Each request that is needed has its own deadline, unless the context has one.
-// If a request fails, its error is that of all identifiers that have no result yet.
-func (c *Client) ResolveMany(
-	ctx context.Context, identifiers []*polynymv1.Identifier, options ...ResolveOption,
-) []Result {
-	ctx, cancel, template := c.newResolveCall(ctx, options)
-	defer cancel()
-	many := manyCall{
-		client: c, template: template, identifiers: identifiers,
-		results: make([]Result, len(identifiers)), limit: maxBatchItems,
-	}
-	many.run(ctx)
-	return many.results
-}
-
-// manyCall is one call of ResolveMany. The queue has the indices of identifiers without a result.
-type manyCall struct {
-	client      *Client
-	template    *polynymv1.ResolveIdentityRequest
-	identifiers []*polynymv1.Identifier
-	results     []Result
-	queue       []int
-	sizes       []int
-	limit       int
-}
-
-func (m *manyCall) run(ctx context.Context) {
-	m.sizes = make([]int, len(m.identifiers))
-	for i, identifier := range m.identifiers {
-		encoded, err := encode(identifier)
-		if err != nil {
-			m.results[i].Err = err
-			continue
-		}
-		m.sizes[i] = len(encoded)
-		m.queue = append(m.queue, i)
-	}
-	for len(m.queue) > 0 {
-		batch := m.next()
-		if len(batch) == 1 {
-			m.resolveAlone(ctx, batch[0])
-		} else {
-			m.resolveTogether(ctx, batch)
-		}
-	}
-}
-
-// next takes the identifiers of the next request from the queue.
-func (m *manyCall) next() []int {
-	count, bytes := 0, 0
-	for count < len(m.queue) && count < m.limit {
-		bytes += m.sizes[m.queue[count]] + itemOverhead
-		if count > 0 && bytes > maxBatchBytes {
-			break
-		}
-		count++
-	}
-	batch := m.queue[:count]
-	m.queue = m.queue[count:]
-	return batch
-}
-
-func (m *manyCall) resolveAlone(ctx context.Context, index int) {
-	request := proto.CloneOf(m.template)
-	request.Identifier = m.identifiers[index]
-	found, err := m.client.Directory.ResolveIdentity(ctx, request)
-	m.results[index] = Result{User: found.GetUser(), Identity: found.GetIdentity(), Err: err}
-}
-
-func (m *manyCall) resolveTogether(ctx context.Context, batch []int) {
-	request := batchRequest(m.template)
-	for _, index := range batch {
-		request.Identifiers = append(request.Identifiers, m.identifiers[index])
-	}
-	response, err := m.client.Directory.BatchResolveIdentities(ctx, request)
-	if limit := batchLimit(err); limit > 0 && limit < len(batch) {
-		m.limit = limit
-		m.queue = append(batch, m.queue...)
-		return
-	}
-	items := response.GetResults()
-	if err == nil && len(items) != len(batch) {
-		err = localError(codes.Internal, "the batch has another number of results than of items")
-	}
-	if err != nil {
-		for _, index := range append(batch, m.queue...) {
-			m.results[index].Err = err
-		}
-		m.queue = nil
-		return
-	}
-	m.take(ctx, batch, items)
-}
-
-// take reads the items of a batch. Those that did not fit are resolved with the next batch, or alone
-// if they were the first.
-func (m *manyCall) take(
-	ctx context.Context, batch []int, items []*polynymv1.BatchResolveIdentitiesResponse_Result,
-) {
-	var again []int
-	for i, index := range batch {
-		found, err := itemOutcome(items[i])
-		switch {
-		case err == nil:
-			m.results[index] = Result{User: found.GetUser(), Identity: found.GetIdentity()}
-		case err.Reason == reasonUserTooLarge || err.Reason == reasonAnswerTooLarge && i == 0:
-			m.resolveAlone(ctx, index)
-		case err.Reason == reasonAnswerTooLarge:
-			again = append(again, index)
-		default:
-			m.results[index].Err = err
-		}
-	}
-	m.queue = append(again, m.queue...)
 }
 
 // batchRequest is the request of a batch with the options of a single look-up.

@@ -125,7 +125,8 @@ func TestResolveManyKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// TestAnswersThatDoNotFitAreAskedForAgain resolves users of 300 KB, of which a response has a dozen.
+// TestAnswersThatDoNotFitAreAskedForAgain resolves users of 300 KB, of which a response has a
+// dozen.
 func TestAnswersThatDoNotFitAreAskedForAgain(t *testing.T) {
 	client := connectTenant(t)
 	identifiers := make([]*polynymv1.Identifier, 20)

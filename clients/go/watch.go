@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -44,22 +45,29 @@ type watcher struct {
 	client    *Client
 	request   *polynymv1.WatchRequest
 	yield     func(*polynymv1.WatchResponse, error) bool
-	begun     bool   // It has had a response.
-	failures  int    // How many streams have failed since the last response.
-	lastEvent string // The id of the last event.
+	begun     bool     // It has had a response.
+	failures  int      // How many streams have failed since the last response.
+	lastEvent string   // The id of the last event.
+	failed    net.Addr // The server of the last stream that failed.
 }
 
 func (w *watcher) run(ctx context.Context) {
+	rules := &w.client.retries
+	patience := time.Now().Add(w.client.settings.timeout)
 	for {
 		failure := w.stream(ctx)
 		if failure == nil {
 			return // The caller has left the loop.
 		}
 		w.failures++
-		mayResume := w.begun || w.failures < w.client.settings.maxAttempts
-		if ctx.Err() != nil || !mayResume || !failure.retryable(method{}) ||
-			!pause(ctx, w.delay(failure)) {
+		unreachable := failure.unreachable && rules.waits && time.Now().Before(patience)
+		mayResume := w.begun || unreachable || w.failures < rules.maxAttempts
+		if !mayResume || !failure.retryable(method{}) {
 			w.yield(nil, failure)
+			return
+		}
+		if !rules.pause(ctx, w.delay(failure)) {
+			w.yield(nil, rules.interrupted(ctx, failure))
 			return
 		}
 	}
@@ -71,14 +79,11 @@ func (w *watcher) stream(ctx context.Context) *Error {
 	defer cancel(nil)
 	silent := localError(codes.Unavailable, "the watch was silent for too long")
 	patience := w.client.settings.watchSilence
-	silence := time.AfterFunc(patience, func() {
-		cancel(silent)
-		w.client.connections.end() // A new stream on a dead connection would be as silent.
-	})
+	silence := time.AfterFunc(patience, func() { cancel(silent) })
 	defer silence.Stop()
-	responses, err := w.client.Directory.Watch(ctx, w.request)
+	responses, err := w.client.Directory.Watch(avoiding(ctx, w.failed), w.request)
 	if err != nil {
-		return streamFailure(ctx, err, silent)
+		return w.failure(ctx, err, nil, silent)
 	}
 	resumed := w.begun
 	for {
@@ -86,7 +91,7 @@ func (w *watcher) stream(ctx context.Context) *Error {
 		response, err := responses.Recv()
 		silence.Stop()
 		if err != nil {
-			return streamFailure(ctx, err, silent)
+			return w.failure(ctx, err, serverOf(responses.Context()), silent)
 		}
 		w.begun, w.failures = true, 0
 		w.request.ResumeToken = response.GetResumeToken()
@@ -109,13 +114,28 @@ func (w *watcher) delay(failure *Error) time.Duration {
 	return rand.N(min(100*time.Millisecond<<min(w.failures, 10), maxWatchPause))
 }
 
-// streamFailure is the error of a stream. The end of a stream without a status is a lost connection.
-func streamFailure(ctx context.Context, err error, silent *Error) *Error {
+// failure is the error of a stream. The end of a stream without a status is a lost connection. A
+// connection that was silent is ended: a new stream on a dead one would be as silent.
+func (w *watcher) failure(ctx context.Context, err error, server net.Addr, silent *Error) *Error {
+	w.failed = server
 	if context.Cause(ctx) == silent {
+		if server != nil {
+			w.client.connections.end(server)
+		}
 		return silent
 	}
 	if errors.Is(err, io.EOF) {
 		return localError(codes.Unavailable, "the server ended the watch")
 	}
-	return newError(ctx, err, true)
+	return w.client.failure(ctx, err, server)
+}
+
+// TypeOf is the kind of an event's change.
+func TypeOf(event *polynymv1.Event) polynymv1.EventType {
+	message := event.ProtoReflect()
+	change := message.WhichOneof(message.Descriptor().Oneofs().ByName("change"))
+	if change == nil {
+		return polynymv1.EventType_EVENT_TYPE_UNSPECIFIED
+	}
+	return polynymv1.EventType(change.Number())
 }

@@ -109,6 +109,7 @@ def stubs_module(files: list[pb.FileDescriptorProto]) -> list[str]:
         MARK.format("The services of the API"),
         "from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator\n",
         "from polynym._methods import AsyncCaller, Caller, Metadata, Method",
+        "from polynym._pages import all_items, all_items_async",
         *(f"from polynym.v1 import {module_of(file)}" for file in files),
     ]
     for file in services:
@@ -118,6 +119,7 @@ def stubs_module(files: list[pb.FileDescriptorProto]) -> list[str]:
                 lines += constant(f"{file.package}.{service.name}", method, types)
             for is_async in (False, True):
                 lines += stub_class(service, comments, i, types, is_async)
+                lines += iterators(service, files, types, is_async)
     return lines
 
 
@@ -187,6 +189,44 @@ def stub_method(
         f"        return {action}self._caller.{call}(",
         f"            {constant_name(method.name)}, request, timeout, metadata",
         "        )",
+    ]
+
+
+def iterators(
+    service: pb.ServiceDescriptorProto,
+    files: list[pb.FileDescriptorProto],
+    types: dict[str, str],
+    is_async: bool,
+) -> list[str]:
+    """Returns the methods that read all pages of a list: list_tenants of ListTenants."""
+    messages = {f".{file.package}.{m.name}": m for file in files for m in file.message_type}
+    lines = []
+    for method in service.method:
+        fields = messages[method.output_type].field
+        if any(field.name == "next_page_token" for field in fields):
+            items = next(field for field in fields if field.label == field.LABEL_REPEATED)
+            lines += iterator(method, items, types, is_async)
+    return lines
+
+
+def iterator(
+    method: pb.MethodDescriptorProto,
+    items: pb.FieldDescriptorProto,
+    types: dict[str, str],
+    is_async: bool,
+) -> list[str]:
+    """Returns the method that reads all pages of a list."""
+    name, item = constant_name(method.name).lower(), types.get(items.type_name, "str")
+    prefix, suffix = ("Async", "_async") if is_async else ("", "")
+    comment = f"Yields all items of {method.name}, page by page, each with the timeout."
+    return [
+        f"\n    def {name}(",
+        f"        self, request: {types[method.input_type]},",
+        "        *, timeout: float | None = None, metadata: Metadata = (),",
+        f"    ) -> {prefix}Iterator[{item}]:",
+        docstring(comment, 8),
+        f'        return all_items{suffix}(self.{method.name}, request, "{items.name}",',
+        "            timeout=timeout, metadata=metadata)",
     ]
 
 

@@ -1,12 +1,17 @@
 //! Generates the services from `proto/`: for each method a function that calls it by the client's
-//! rules, and for each request the fields that the client sets. A new method needs no code here.
+//! rules, for each list that has pages one for all of its items, and for each request the fields
+//! that the client sets. A new method needs no code here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
 
 use prost_build::{Config, Method, Service, ServiceGenerator};
+use prost_types::field_descriptor_proto::{Label, Type};
 use prost_types::method_options::IdempotencyLevel;
+use prost_types::{DescriptorProto, FieldDescriptorProto};
 
 const SERVICES: [&str; 4] = [
     "polynym/v1/admin_service.proto",
@@ -15,16 +20,21 @@ const SERVICES: [&str; 4] = [
     "polynym/v1/registry_service.proto",
 ];
 
+const EVENT: &str = ".polynym.v1.Event";
+
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=../../proto");
-    let files = protox::compile(SERVICES, ["../../proto"])?;
+    println!("cargo:rerun-if-changed=proto");
+    let files = protox::compile(SERVICES, ["proto"])?;
     let messages = files.file.iter().flat_map(|file| {
-        file.message_type.iter().map(|message| {
-            let fields = message.field.iter().map(|field| field.name().to_owned()).collect();
-            (format!(".{}.{}", file.package(), message.name()), fields)
-        })
+        let named = |message: &DescriptorProto| {
+            (format!(".{}.{}", file.package(), message.name()), message.field.clone())
+        };
+        file.message_type.iter().map(named)
     });
-    let generator = Services { fields: messages.collect() };
+    let messages: BTreeMap<_, _> = messages.collect();
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    fs::write(out.join("event_type.rs"), event_type(&messages[EVENT]))?;
+    let generator = Services { messages };
     Config::new()
         .service_generator(Box::new(generator))
         .extern_path(".polynym.v1", "::polynym_proto::v1")
@@ -33,10 +43,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The type of an event: each change has a type of the same name.
+fn event_type(fields: &[FieldDescriptorProto]) -> String {
+    let changes = fields.iter().filter(|field| field.oneof_index.is_some());
+    let arms = changes.map(|field| {
+        let words = field.name().split('_');
+        let name: String = words.map(|word| word[..1].to_uppercase() + &word[1..]).collect();
+        format!("Some(Change::{name}(_)) => EventType::{name},\n")
+    });
+    format!(
+        "match &event.change {{\n{}None => EventType::Unspecified,\n}}",
+        arms.collect::<String>()
+    )
+}
+
 /// Writes the services.
 struct Services {
-    /// The names of the fields of each message.
-    fields: BTreeMap<String, BTreeSet<String>>,
+    /// The fields of each message.
+    messages: BTreeMap<String, Vec<FieldDescriptorProto>>,
 }
 
 impl ServiceGenerator for Services {
@@ -55,6 +79,7 @@ impl Services {
         for method in &service.methods {
             write_comments(&method.comments.leading, "    ", out)?;
             self.write_method(service, method, out)?;
+            self.write_items(method, out)?;
         }
         writeln!(out, "}}")?;
         for method in &service.methods {
@@ -90,7 +115,7 @@ impl Services {
         &self,
         request: impl {request},
     ) -> Result<{answer}, crate::Error> {{
-        const METHOD: crate::call::Method = crate::call::Method {{
+        const METHOD: crate::method::Method = crate::method::Method {{
             path: {path:?},
             only_reads: {only_reads},
             has_request_id: {},
@@ -103,8 +128,39 @@ impl Services {
         )
     }
 
+    /// Writes the function for the items of all pages, if the method has pages.
+    fn write_items(&self, method: &Method, out: &mut String) -> std::fmt::Result {
+        let answer = &self.messages[&method.output_proto_type];
+        let Some(items) = answer.iter().find(|field| field.label() == Label::Repeated) else {
+            return Ok(());
+        };
+        if !self.has(method, "page_token") || method.server_streaming {
+            return Ok(());
+        }
+        let item = match items.r#type() {
+            Type::Message => items.type_name().replace(".polynym.v1.", "::polynym_proto::v1::"),
+            _ => "String".to_owned(),
+        };
+        let (name, input, items) = (&method.name, &method.input_type, items.name());
+        write!(
+            out,
+            "    /// The items of all pages of [`{name}`](Self::{name}).
+    pub fn {name}_all(&self, request: {input}) -> crate::Items<{item}> {{
+        let service = self.clone();
+        crate::pages::items(request.page_token.clone(), move |page_token| {{
+            let (service, request) = (service.clone(), request.clone());
+            async move {{
+                let page = service.{name}({input} {{ page_token, ..request }}).await?;
+                Ok((page.{items}, page.next_page_token))
+            }}
+        }})
+    }}
+"
+        )
+    }
+
     fn write_request(&self, method: &Method, out: &mut String) -> std::fmt::Result {
-        writeln!(out, "impl crate::call::ApiRequest for {} {{", method.input_type)?;
+        writeln!(out, "impl crate::method::ApiRequest for {} {{", method.input_type)?;
         for field in ["tenant", "request_id"] {
             if self.has(method, field) {
                 writeln!(out, "    fn {field}(&mut self) -> Option<&mut String> {{")?;
@@ -115,7 +171,8 @@ impl Services {
     }
 
     fn has(&self, method: &Method, field: &str) -> bool {
-        self.fields.get(&method.input_proto_type).is_some_and(|fields| fields.contains(field))
+        let fields = self.messages.get(&method.input_proto_type);
+        fields.is_some_and(|fields| fields.iter().any(|other| other.name() == field))
     }
 }
 

@@ -13,8 +13,8 @@ const PROTOS: [&str; 5] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    println!("cargo:rerun-if-changed=../../proto");
-    let descriptors = protox::compile(PROTOS, ["../../proto"])?;
+    println!("cargo:rerun-if-changed=proto");
+    let descriptors = protox::compile(PROTOS, ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
     prost_build::Config::new().btree_map(["."]).compile_fds(descriptors)?;

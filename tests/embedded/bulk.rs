@@ -124,9 +124,13 @@ impl Scene {
 
     /// Starts to disable all active users of a tenant.
     async fn start(&self, tenant: &Tenant, id: &str, caller: &str) {
+        self.start_as(tenant, id, caller, false).await;
+    }
+
+    async fn start_as(&self, tenant: &Tenant, id: &str, caller: &str, dry_run: bool) {
         let context = self.directory.context(tenant.clone(), caller, "StartBulkChange", "");
         let (filter, action) = ("state = ACTIVE", BulkAction::Disable);
-        let request = StartBulkChange { id, filter, action, dry_run: false };
+        let request = StartBulkChange { id, filter, action, dry_run };
         self.directory.start_bulk_change(context.into(), request).await.unwrap();
     }
 
@@ -181,6 +185,20 @@ fn tenant(name: &str) -> Tenant {
 
 const fn ended(change: &BulkChange) -> bool {
     change.end_time.is_some()
+}
+
+/// A dry run that nobody runs keeps nobody from undoing the operation whose id it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_blocks_no_undoing() {
+    let scene = Scene::new(|_| Fate::Passes).await;
+    scene.create(&Tenant::DEFAULT, 0..1).await;
+    for (id, dry_run) in [("counted", true), ("running", false)] {
+        scene.start_as(&Tenant::DEFAULT, id, "ana", dry_run).await;
+        let context = scene.directory.context(Tenant::DEFAULT, "ben", "UndoOperation", "");
+        let refused = scene.directory.begin_undo(&context.into(), id).await.err();
+        let is_blocked = matches!(refused, Some(Error::Bulk(BulkError::Running)));
+        assert_eq!(is_blocked, !dry_run, "{id}: {refused:?}");
+    }
 }
 
 #[tokio::test]

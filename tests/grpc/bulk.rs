@@ -248,6 +248,10 @@ async fn what_cannot_be_run_is_refused() {
         (StartBulkChangeRequest { bulk_id: "x".repeat(65), ..request("") }, invalid("bulk_id")),
         (StartBulkChangeRequest { bulk_id: FUTURE.to_owned(), ..request("") }, invalid("bulk_id")),
         (
+            StartBulkChangeRequest { bulk_id: "import-1".to_owned(), ..request("") },
+            invalid("bulk_id"),
+        ),
+        (
             StartBulkChangeRequest {
                 bulk_id: String::new(),
                 request_id: FUTURE.to_owned(),

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -83,6 +82,7 @@ func testbed() string {
 type puppet struct {
 	client *polynym.Client
 	watch  *runningWatch
+	kept   *keptResolving
 }
 
 // step is a line of the testbed.
@@ -100,6 +100,8 @@ type step struct {
 	Count     int      `json:"count"`
 	TimeoutMS int      `json:"timeout_ms"`
 	Timeouts  []int    `json:"timeouts_ms"`
+
+	Concurrency int `json:"concurrency"`
 }
 
 // timeout is that of the step, or of one of its requests. Zero if there is none.
@@ -115,11 +117,13 @@ type answer struct {
 	ID      int      `json:"id"`
 	Results []result `json:"results,omitzero"`
 	*result
+	*keptAnswer
 }
 
 type result struct {
-	OK    *[]byte      `json:"ok,omitempty"`
-	Error *resultError `json:"error,omitempty"`
+	OK      *[]byte      `json:"ok,omitempty"`
+	Created bool         `json:"created,omitempty"`
+	Error   *resultError `json:"error,omitempty"`
 }
 
 type resultError struct {
@@ -144,6 +148,9 @@ func resultOf(response proto.Message, err error) result {
 		if errors.As(err, &unknown) {
 			described.Type, described.RequestID = "OUTCOME_UNKNOWN", unknown.RequestID
 		}
+		if errors.Is(err, polynym.ErrClosed) {
+			described.Type = "CLOSED"
+		}
 		return result{Error: described}
 	}
 	if err != nil {
@@ -162,6 +169,10 @@ func (p *puppet) take(line []byte) ([]byte, error) {
 		return nil, err
 	}
 	answer := answer{ID: step.ID}
+	if step.Op == "kept" {
+		answer.keptAnswer = p.kept.stop()
+		return json.Marshal(answer)
+	}
 	one, many, err := p.act(&step)
 	if err != nil {
 		return nil, err
@@ -189,6 +200,13 @@ func (p *puppet) act(step *step) (*result, []result, error) {
 		return &one, nil, err
 	case "resolve_concurrently":
 		many, err := p.resolveConcurrently(ctx, step)
+		return nil, many, err
+	case "keep_resolving":
+		return nil, nil, p.keepResolving(step)
+	case "close":
+		return nil, nil, p.client.Close()
+	case "get_or_create":
+		many, err := p.getOrCreate(ctx, step)
 		return nil, many, err
 	case "resolve_many":
 		many, err := p.resolveMany(ctx, step)
@@ -267,72 +285,4 @@ func newMessage(descriptor protoreflect.MessageDescriptor) (proto.Message, error
 		return nil, err
 	}
 	return found.New().Interface(), nil
-}
-
-func (p *puppet) resolve(ctx context.Context, encoded []byte, timeout time.Duration) (result, error) {
-	request := new(polynymv1.ResolveIdentityRequest)
-	if err := proto.Unmarshal(encoded, request); err != nil {
-		return result{}, err
-	}
-	options := resolveOptions(request)
-	if timeout > 0 {
-		options = append(options, polynym.Timeout(timeout))
-	}
-	return resultOf(p.client.Resolve(ctx, request.GetIdentifier(), options...)), nil
-}
-
-func resolveOptions(request *polynymv1.ResolveIdentityRequest) []polynym.ResolveOption {
-	options := []polynym.ResolveOption{polynym.Consistency(request.GetConsistency())}
-	if request.GetTenant() != "" {
-		options = append(options, polynym.InTenant(request.GetTenant()))
-	}
-	if request.GetMaxStaleness() != nil {
-		options = append(options, polynym.MaxStaleness(request.GetMaxStaleness().AsDuration()))
-	}
-	if request.GetShowDisabled() {
-		options = append(options, polynym.ShowDisabled())
-	}
-	if request.GetReadMask() != nil {
-		options = append(options, polynym.Fields(request.GetReadMask().GetPaths()...))
-	}
-	if request.GetAsOf() != nil {
-		options = append(options, polynym.AsOf(request.GetAsOf().AsTime()))
-	}
-	return options
-}
-
-func (p *puppet) resolveConcurrently(ctx context.Context, step *step) ([]result, error) {
-	results := make([]result, len(step.Requests))
-	faults := make([]error, len(step.Requests))
-	var group sync.WaitGroup
-	for i, request := range step.Requests {
-		group.Go(func() { results[i], faults[i] = p.resolve(ctx, request, step.timeout(i)) })
-	}
-	group.Wait()
-	return results, errors.Join(faults...)
-}
-
-func (p *puppet) resolveMany(ctx context.Context, step *step) ([]result, error) {
-	request := new(polynymv1.BatchResolveIdentitiesRequest)
-	if err := proto.Unmarshal(step.Request, request); err != nil {
-		return nil, err
-	}
-	options := resolveOptions(&polynymv1.ResolveIdentityRequest{
-		Tenant: request.GetTenant(), Consistency: request.GetConsistency(),
-		MaxStaleness: request.GetMaxStaleness(), ShowDisabled: request.GetShowDisabled(),
-		ReadMask: request.GetReadMask(), AsOf: request.GetAsOf()})
-	results := []result{}
-	for _, found := range p.client.ResolveMany(ctx, request.GetIdentifiers(), options...) {
-		message := &polynymv1.BatchResolveIdentitiesResponse_Found{User: found.User, Identity: found.Identity}
-		results = append(results, resultOf(message, found.Err))
-	}
-	return results, nil
-}
-
-func collect[T proto.Message](items func(func(T, error) bool)) []result {
-	results := []result{}
-	for item, err := range items {
-		results = append(results, resultOf(item, err))
-	}
-	return results
 }

@@ -1,4 +1,5 @@
-// Look-ups by concurrent callers, one by one and in batches: `npm run bench -- [CALLERS] [SECONDS] [USERS]`.
+// Look-ups by concurrent callers, one by one and in batches: `npm run bench -- [CALLERS] [SECONDS]
+// [USERS]`.
 import { connect, handle } from "polynym";
 import { startServer } from "polynym/testing";
 
@@ -35,7 +36,9 @@ async function* lines() {
     yield { line: BigInt(line), user: { identities: [{ identifier: handle(`user${line - 1}`) }] } };
   }
 }
-for await (const { progress } of client.admin.importUsers(lines()) as AsyncIterable<{ progress?: unknown }>) {
+for await (const { progress } of client.admin.importUsers(lines()) as AsyncIterable<{
+  progress?: unknown;
+}>) {
   void progress;
 }
 client.close();

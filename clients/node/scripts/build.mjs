@@ -1,4 +1,5 @@
-// Makes `src/gen` from the API definition, and `dist` from `src`. npm runs it after `npm install`.
+// Makes `src/gen` from the API definition, and `dist` from `src`. npm runs it before it packs the
+// package.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -17,7 +18,10 @@ function run(program, ...args) {
 function replaceAll(texts, wrong, right) {
   let count = 0;
   for (const [path, text] of texts) {
-    texts.set(path, text.replaceAll(wrong, (...match) => (count++, right(...match))));
+    texts.set(
+      path,
+      text.replaceAll(wrong, (...match) => (count++, right(...match))),
+    );
   }
   if (count === 0) {
     throw new Error(`the generated code does not contain ${wrong}`);
@@ -28,7 +32,11 @@ function mend(folder) {
   const names = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".ts"));
   const texts = new Map(names.map((name) => [name, readFileSync(join(folder, name), "utf8")]));
   // Times before 1970 have positive fractions of a second, too.
-  replaceAll(texts, "Math.trunc(date.getTime() / 1_000)", () => "Math.floor(date.getTime() / 1_000)");
+  replaceAll(
+    texts,
+    "Math.trunc(date.getTime() / 1_000)",
+    () => "Math.floor(date.getTime() / 1_000)",
+  );
   replaceAll(
     texts,
     "(date.getTime() % 1_000) * 1_000_000",
@@ -45,12 +53,14 @@ function mend(folder) {
   texts.forEach((text, name) => writeFileSync(join(folder, name), text));
 }
 
-// npm installs no dependencies of a package that a neighbour installs by its path.
 if (!existsSync(join(root, "node_modules/@bufbuild/buf"))) {
   run(process.env.npm_node_execpath ?? "node", process.env.npm_execpath, "ci", "--ignore-scripts");
 }
-rmSync(join(root, "src/gen"), { recursive: true, force: true });
+// A copy without the API definition beside it has the code that was made from it.
+if (existsSync(join(root, "../../proto"))) {
+  rmSync(join(root, "src/gen"), { recursive: true, force: true });
+  run("node", "node_modules/@bufbuild/buf/bin/buf", "generate");
+  mend(join(root, "src/gen"));
+}
 rmSync(join(root, "dist"), { recursive: true, force: true });
-run("node", "node_modules/@bufbuild/buf/bin/buf", "generate");
-mend(join(root, "src/gen"));
 run("node", "node_modules/typescript/bin/tsc");

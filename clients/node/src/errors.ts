@@ -20,7 +20,10 @@ export interface ErrorParts {
 export class PolynymError extends Error {
   /** The code of gRPC. */
   readonly code: Code;
-  /** The reason that programs can rely on, such as `IDENTITY_TAKEN`; absent if the server did not answer. */
+  /**
+   * The reason that programs can rely on, such as `IDENTITY_TAKEN`; absent if the server did not
+   * answer.
+   */
   declare readonly reason?: string;
   /** The invalid field of the request. */
   declare readonly field?: string;
@@ -37,7 +40,10 @@ export class PolynymError extends Error {
     this.code = code;
     this.metadata = metadata;
     // Only what there is, so that printed errors are short.
-    Object.assign(this, Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)));
+    Object.assign(
+      this,
+      Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)),
+    );
   }
 
   /** The user who owns the identifier of an `IDENTITY_TAKEN`, if the caller's role may see it. */
@@ -72,9 +78,15 @@ export class UnavailableError extends PolynymError {}
 export class DeadlineExceededError extends PolynymError {}
 /** The server failed, or its answer makes no sense. */
 export class InternalError extends PolynymError {}
+/** The client is closed. Nothing was done. */
+export class ClosedError extends PolynymError {
+  constructor() {
+    super({ code: "CANCELLED", message: "the client is closed" });
+  }
+}
 /**
- * A change may or may not have happened: the answer was lost. The same call with the same `requestId` is safe: it is
- * applied once.
+ * A change may or may not have happened: the answer was lost. The same call with the same
+ * `requestId` is safe: it is applied once.
  */
 export class OutcomeUnknownError extends PolynymError {}
 

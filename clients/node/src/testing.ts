@@ -54,8 +54,12 @@ function addresses(
 ): Promise<{ grpc: string; http: string }> {
   return new Promise((resolve, reject) => {
     let log = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (log = (log + text).slice(-MAX_LOG)));
-    child.once("error", (error) => reject(new Error(`cannot start ${program}: ${error.message}`, { cause: error })));
+    child.stderr
+      .setEncoding("utf8")
+      .on("data", (text: string) => (log = (log + text).slice(-MAX_LOG)));
+    child.once("error", (error) =>
+      reject(new Error(`cannot start ${program}: ${error.message}`, { cause: error })),
+    );
     child.once("close", () => reject(new Error(`${program} serve ended:\n${log}`)));
     createInterface(child.stdout).once("line", (line) => resolve(JSON.parse(line)));
   });

@@ -1,6 +1,8 @@
 // Events as they are committed, over lost connections.
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Caller } from "./caller.js";
+import type { Caller } from "./calls/caller.js";
+import { isTransient } from "./calls/retries.js";
+import type { Server } from "./calls/servers.js";
 import { PolynymError, UnavailableError } from "./errors.js";
 import {
   DirectoryServiceDefinition as Directory,
@@ -9,12 +11,13 @@ import {
 } from "./gen/polynym/v1/directory_service.js";
 import type { Event, EventType } from "./gen/polynym/v1/journal.js";
 import type { CallOptions } from "./options.js";
-import { isTransient } from "./retries.js";
 import { onAbort } from "./signals.js";
 
 /** The longest delay before a watch connects again, in milliseconds. */
 const MAX_BACKOFF = 10_000;
-/** How long a watch waits for a response, in milliseconds: the server sends one every 15 seconds. */
+/**
+ * How long a watch waits for a response, in milliseconds: the server sends one every 15 seconds.
+ */
 const MAX_SILENCE = 45_000;
 /** How many of the last events are known when a resumed watch repeats some. */
 const REMEMBERED = 1_000;
@@ -27,7 +30,9 @@ export interface WatchOptions extends Pick<CallOptions, "signal" | "headers"> {
   userIds?: readonly string[];
   /** The kinds of events: all of them by default. */
   types?: readonly EventType[];
-  /** The last token of an earlier watch of the same users and kinds: the watch continues after it. */
+  /**
+   * The last token of an earlier watch of the same users and kinds: the watch continues after it.
+   */
   resumeToken?: string;
 }
 
@@ -38,13 +43,17 @@ export interface WatchedEvent {
 }
 
 /**
- * A watch. It begins when it is made, connects again by itself, and ends with an error that connecting again would not
- * mend, such as `RESUME_EXPIRED`. Iterate over it once.
+ * A watch. It begins when it is made, connects again by itself, and ends with an error that
+ * connecting again would not mend, such as `RESUME_EXPIRED`. Iterate over it once.
  */
 export class Watch implements AsyncIterable<WatchedEvent> {
-  /** Fulfilled with the first response: changes that are acknowledged after it are among the events. */
+  /**
+   * Fulfilled with the first response: changes that are acknowledged after it are among the events.
+   */
   readonly started: Promise<void>;
   #resumeToken: string;
+  /** The server of the last connection. */
+  #server?: Server;
   readonly #caller: Caller;
   readonly #options: WatchOptions;
   readonly #maxSilence: number;
@@ -55,14 +64,14 @@ export class Watch implements AsyncIterable<WatchedEvent> {
   readonly #first: Promise<IteratorResult<WatchResponse, void>>;
 
   /** Use `client.watch`. */
-  constructor(caller: Caller, options: WatchOptions, clientClosed: AbortSignal, maxSilence = MAX_SILENCE) {
+  constructor(caller: Caller, options: WatchOptions, maxSilence = MAX_SILENCE) {
     this.#maxSilence = maxSilence;
     this.#caller = caller;
     this.#options = options;
     this.#resumeToken = options.resumeToken ?? "";
     const { signal } = this.#closed;
     this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
-    this.#unlisten = onAbort(clientClosed, () => this.close());
+    this.#unlisten = onAbort(caller.closed, () => this.close());
     this.#responses = this.#connections();
     this.#first = this.#responses.next();
     this.started = this.#first.then(() => undefined);
@@ -117,14 +126,19 @@ export class Watch implements AsyncIterable<WatchedEvent> {
         }
         delay += error.retryAfterMs ?? 0;
       }
-      await sleep(delay, undefined, { signal: this.#signal }).catch(() => this.#signal.throwIfAborted());
+      await sleep(delay, undefined, { signal: this.#signal }).catch(() =>
+        this.#signal.throwIfAborted(),
+      );
     }
   }
 
   /** The responses of one connection. A server that is silent for too long counts as lost. */
   async *#connection(): AsyncGenerator<WatchResponse, void, undefined> {
     const silence = new AbortController();
-    const silent = new UnavailableError({ code: "UNAVAILABLE", message: "the watch was silent for too long" });
+    const silent = new UnavailableError({
+      code: "UNAVAILABLE",
+      message: "the watch was silent for too long",
+    });
     const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]));
     try {
       for (;;) {
@@ -137,7 +151,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       }
     } catch (error) {
       if (error === silent) {
-        this.#caller.replaceConnection();
+        this.#server?.replace();
       }
       throw error;
     } finally {
@@ -153,7 +167,12 @@ export class Watch implements AsyncIterable<WatchedEvent> {
       types: types && [...types],
       resumeToken: this.#resumeToken,
     };
-    return this.#caller.stream(Directory, Directory.methods.watch, request, { headers, signal });
+    return this.#caller.stream(Directory, Directory.methods.watch, request, {
+      headers,
+      signal,
+      former: this.#server,
+      onServer: (server) => (this.#server = server),
+    });
   }
 }
 

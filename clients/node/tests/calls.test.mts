@@ -1,47 +1,30 @@
 // The rules of every call: request ids, retries, deadlines, errors.
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { test } from "node:test";
 import {
   AlreadyExistsError,
-  type Client,
   type Code,
-  type ConnectOptions,
   DeadlineExceededError,
   InvalidArgumentError,
-  NotFoundError,
   OutcomeUnknownError,
-  PolynymError,
   ResourceExhaustedError,
   UnavailableError,
-  connect,
 } from "polynym";
-import { Failure, LOST, SERVICES, type Script, type SeenCall, scripted } from "./scripted.mjs";
+import {
+  Failure,
+  OK,
+  SERVICES,
+  type Script,
+  type SeenCall,
+  failureOf,
+  fails,
+  lost,
+  never,
+  start,
+  until,
+} from "./scripted.mjs";
 
 const UUID4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const OK: Script = () => ({});
-const fails = (...parts: ConstructorParameters<typeof Failure>): Script => () => new Failure(...parts);
-const lost: Script = () => LOST;
-const never: Script = () => new Promise(() => {});
-
-async function start(context: TestContext, scripts: Script[], options: ConnectOptions = {}) {
-  const server = await scripted(...scripts);
-  const client = connect(server.address, { timeoutMs: 60_000, ...options });
-  context.after(() => {
-    client.close();
-    server.stop();
-  });
-  return { client, calls: server.calls };
-}
-
-async function failureOf(call: Promise<unknown>): Promise<PolynymError> {
-  const error = await call.then(
-    () => assert.fail("the call succeeds"),
-    (error) => error,
-  );
-  assert(error instanceof PolynymError, String(error));
-  return error;
-}
-
 test("a lost change is sent again with the same request id", async (context) => {
   const { client, calls } = await start(context, [lost, lost, OK]);
   await client.registry.createUser({ user: { displayName: "Joe" } });
@@ -73,10 +56,12 @@ test("each change has a request id of its own, or the caller's", async (context)
 
 test("every method of every service can be called", async (context) => {
   const { client, calls } = await start(context, [OK], { tenant: "acme" });
-  const stubs = [client.directory, client.registry, client.inbox, client.admin] as unknown as Record<
-    string,
-    (request: object) => Promise<unknown>
-  >[];
+  const stubs = [
+    client.directory,
+    client.registry,
+    client.inbox,
+    client.admin,
+  ] as unknown as Record<string, (request: object) => Promise<unknown>>[];
   const expected: string[] = [];
   for (const [index, service] of SERVICES.entries()) {
     for (const [name, method] of Object.entries(service.methods)) {
@@ -87,7 +72,10 @@ test("every method of every service can be called", async (context) => {
       }
     }
   }
-  assert.deepEqual(calls.map((call) => call.method), expected);
+  assert.deepEqual(
+    calls.map((call) => call.method),
+    expected,
+  );
   for (const { method, request } of calls) {
     assert.equal(request.tenant ?? "acme", "acme", method);
     assert.match(request.requestId ?? "00000000-0000-4000-8000-000000000000", UUID4, method);
@@ -101,13 +89,16 @@ test("errors have the class of their code and the details of the server", async 
   assert(error instanceof AlreadyExistsError);
   assert.equal(error.name, "AlreadyExistsError");
   assert.equal(error.message, "a failure");
-  assert.deepEqual({ ...error, requestId: undefined }, {
-    name: "AlreadyExistsError",
-    code: "ALREADY_EXISTS",
-    reason: "IDENTITY_TAKEN",
-    requestId: undefined,
-    ...details,
-  });
+  assert.deepEqual(
+    { ...error, requestId: undefined },
+    {
+      name: "AlreadyExistsError",
+      code: "ALREADY_EXISTS",
+      reason: "IDENTITY_TAKEN",
+      requestId: undefined,
+      ...details,
+    },
+  );
   assert.match(error.requestId ?? "", UUID4);
   assert.equal(error.owner, "b");
 });
@@ -119,7 +110,10 @@ test("definite errors are not retried", async (context) => {
     ["RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED"],
     ["INTERNAL", "INTERNAL"],
   ];
-  const { client, calls } = await start(context, codes.map(([code, reason]) => fails(code, reason)));
+  const { client, calls } = await start(
+    context,
+    codes.map(([code, reason]) => fails(code, reason)),
+  );
   for (const [code, reason] of codes) {
     const error = await failureOf(client.registry.enableUser({ userId: "a" }));
     assert.deepEqual([error.code, error.reason], [code, reason]);
@@ -137,7 +131,9 @@ test("an exhausted resource is retried after the delay that the server asks for"
 });
 
 test("a delay beyond the deadline ends the call at once", async (context) => {
-  const { client, calls } = await start(context, [fails("RESOURCE_EXHAUSTED", "OVERLOADED", { retryMs: 90_000 })]);
+  const { client, calls } = await start(context, [
+    fails("RESOURCE_EXHAUSTED", "OVERLOADED", { retryMs: 90_000 }),
+  ]);
   const begin = performance.now();
   const error = await failureOf(client.directory.getUser({ userId: "a" }, { timeoutMs: 80_000 }));
   assert(performance.now() - begin < 70_000);
@@ -146,105 +142,17 @@ test("a delay beyond the deadline ends the call at once", async (context) => {
   assert.equal(calls.length, 1);
 });
 
-test("a change whose answers are lost has an unknown outcome", async (context) => {
-  const { client, calls } = await start(context, [lost]);
-  const error = await failureOf(client.registry.deleteUser({ userId: "a" }));
-  assert(error instanceof OutcomeUnknownError);
-  assert.equal(calls.length, 3);
-  assert.equal(error.requestId, calls[0]?.request.requestId);
-});
-
-test("a later answer settles a lost change, unless nothing was done", async (context) => {
-  const unavailable = fails("UNAVAILABLE", "STORE_UNAVAILABLE");
-  const { client, calls } = await start(context, [lost, fails("NOT_FOUND", "USER_NOT_FOUND"), lost, unavailable]);
-  assert(await failureOf(client.registry.deleteUser({ userId: "a" })) instanceof NotFoundError);
-  const error = await failureOf(client.registry.deleteUser({ userId: "a" }));
-  assert(error instanceof OutcomeUnknownError);
-  assert.equal(error.reason, "STORE_UNAVAILABLE");
-  assert.equal(calls.length, 5);
-});
-
-test("a refused credential does not settle a lost change", async (context) => {
-  const { client } = await start(context, [lost, fails("UNAUTHENTICATED", "CREDENTIAL_INVALID")]);
-  assert(await failureOf(client.registry.deleteUser({ userId: "a" })) instanceof OutcomeUnknownError);
-});
-
-test("what the server has not done is no unknown outcome", async (context) => {
-  const { client, calls } = await start(context, [fails("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 })]);
-  assert(await failureOf(client.registry.deleteUser({ userId: "a" })) instanceof UnavailableError);
-  assert.equal(calls.length, 3);
-});
-
-test("a change without a request id is not retried once it may have happened", async (context) => {
-  const unavailable = fails("UNAVAILABLE", "STORE_UNAVAILABLE");
-  const { client, calls } = await start(context, [unavailable, lost, OK]);
-  const error = await failureOf(client.inbox.markRead({ userId: "a" }));
-  assert(error instanceof OutcomeUnknownError);
-  assert.equal(error.requestId, undefined);
-  assert.equal(calls.length, 2);
-});
-
-test("an unknown outcome at the server is retried", async (context) => {
-  const { client, calls } = await start(context, [fails("UNKNOWN", "OUTCOME_UNKNOWN"), OK]);
-  await client.registry.enableUser({ userId: "a" });
-  assert.equal(calls.length, 2);
-});
-
 test("a deadline ends the call with all its attempts", async (context) => {
   const { client } = await start(context, [lost, never], { timeoutMs: 400 });
   const begin = performance.now();
-  assert(await failureOf(client.directory.getUser({ userId: "a" })) instanceof DeadlineExceededError);
-  assert(await failureOf(client.registry.enableUser({}, { timeoutMs: 50 })) instanceof OutcomeUnknownError);
+  assert(
+    (await failureOf(client.directory.getUser({ userId: "a" }))) instanceof DeadlineExceededError,
+  );
+  assert(
+    (await failureOf(client.registry.enableUser({}, { timeoutMs: 50 }))) instanceof
+      OutcomeUnknownError,
+  );
   assert(performance.now() - begin < 30_000);
-});
-
-test("retries can be turned off, for a client and for a call", async (context) => {
-  const { client, calls } = await start(context, [lost], { retries: 0 });
-  assert(await failureOf(client.directory.getUser({})) instanceof UnavailableError);
-  assert.equal(calls.length, 1);
-  await failureOf(client.directory.getUser({}, { retries: 1 }));
-  assert.equal(calls.length, 3);
-  await assert.rejects(client.directory.getUser({}, { retries: -1 }), RangeError);
-  await assert.rejects(client.directory.getUser({}, { timeoutMs: 0 }), RangeError);
-});
-
-test("a signal ends a call, and the wait before an attempt", async (context) => {
-  const wait = fails("RESOURCE_EXHAUSTED", "RATE_LIMITED", { retryMs: 990 });
-  const { client, calls } = await start(context, [never, wait], { timeoutMs: 20_000 });
-  const aborted = async (call: (client: Client, signal: AbortSignal) => Promise<unknown>) => {
-    const controller = new AbortController();
-    const reason = new Error("no longer needed");
-    const sent = calls.length;
-    const result = assert.rejects(call(client, controller.signal), reason);
-    while (calls.length === sent) {
-      await new Promise(setImmediate);
-    }
-    controller.abort(reason);
-    await result;
-  };
-  await aborted((client, signal) => client.registry.enableUser({}, { signal }));
-  await aborted((client, signal) => client.registry.enableUser({}, { signal }));
-  while (!calls[0]?.cancelled) {
-    await new Promise(setImmediate);
-  }
-  assert.equal(calls.length, 2);
-  await assert.rejects(client.directory.getUser({}, { signal: AbortSignal.abort(new Error("before")) }), /before/);
-  assert.equal(calls.length, 2);
-});
-
-test("calls under way end before a closed client, and further ones fail", async (context) => {
-  let answer!: () => void;
-  const answered = new Promise<object>((resolve) => (answer = () => resolve({})));
-  const { client, calls } = await start(context, [() => answered]);
-  const call = client.directory.getUser({});
-  while (calls.length === 0) {
-    await new Promise(setImmediate);
-  }
-  client.close();
-  await assert.rejects(client.directory.getUser({}));
-  answer();
-  await call;
-  assert.equal(calls.length, 1);
 });
 
 test("calls have the token, the client's name and the caller's headers", async (context) => {
@@ -253,7 +161,7 @@ test("calls have the token, the client's name and the caller's headers", async (
   const headers = calls[0]!.headers;
   assert.deepEqual(headers.get("authorization"), ["Bearer secret"]);
   assert.deepEqual(headers.get("polynym-reason"), ["support"]);
-  assert.match(String(headers.get("user-agent")), /^polynym-node\/0\.1\.0 /);
+  assert.match(String(headers.get("user-agent")), /^polynym-node\/\d+\.\d+\.\d+ /);
 });
 
 test("streams have typed errors and stop at the caller's break", async (context) => {
@@ -275,14 +183,12 @@ test("streams have typed errors and stop at the caller's break", async (context)
       received++;
     }
   };
-  assert(await failureOf(all()) instanceof InvalidArgumentError);
+  assert((await failureOf(all())) instanceof InvalidArgumentError);
   assert.equal(received, 2);
   for await (const _ of client.admin.exportUsers({})) {
     break;
   }
-  while (!calls[1]?.cancelled) {
-    await new Promise(setImmediate);
-  }
+  await until(() => calls[1]?.cancelled);
 });
 
 test("two deadlines in a row open a new connection, and the calls on the former one go on", async (context) => {
@@ -290,12 +196,11 @@ test("two deadlines in a row open a new connection, and the calls on the former 
   const later: Script = () => new Promise((resolve) => (answer = () => resolve({})));
   const { client, calls } = await start(context, [OK, later, never, OK, never, never, OK]);
   const resolve = (timeoutMs?: number) => client.directory.resolveIdentity({}, { timeoutMs });
-  const expires = async () => assert((await failureOf(resolve(300))) instanceof DeadlineExceededError);
+  const expires = async () =>
+    assert((await failureOf(resolve(300))) instanceof DeadlineExceededError);
   await resolve();
   const patient = resolve();
-  while (calls.length < 2) {
-    await new Promise(setImmediate);
-  }
+  await until(() => calls.length === 2);
   await expires();
   await resolve();
   await expires();

@@ -1,15 +1,13 @@
 // Addresses, tokens and TLS.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, mock, test } from "node:test";
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
 import { type ConnectOptions, UnavailableError, connect } from "polynym";
-import { parseTarget } from "../src/options.js";
+import { parseTarget, parseTargets } from "../src/options.js";
 import { scripted } from "./scripted.mjs";
 
 function folder(context: TestContext): string {
@@ -43,24 +41,40 @@ test("addresses have TLS by their scheme, or beyond this host", () => {
     const target = parseTarget(server);
     assert.deepEqual([target.address, target.tls], [address, tls], server);
   }
-  for (const server of ["", "ftp://users:1", "http://users:1/path", "http://joe:secret@users:1", "users:1?a", "a b"]) {
+  for (const server of [
+    "",
+    "ftp://users:1",
+    "http://users:1/path",
+    "http://joe:secret@users:1",
+    "users:1?a",
+    "a b",
+  ]) {
     assert.throws(() => connect(server), /the server must be https:\/\/HOST:PORT/, server);
   }
 });
 
-test("a change that no server saw has not happened", async () => {
-  const listener = createServer().listen(0, "127.0.0.1");
-  await once(listener, "listening");
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  const client = connect(`127.0.0.1:${port}`, { timeoutMs: 20_000 });
-  await assert.rejects(client.registry.createUser({}), UnavailableError);
-  client.close();
+test("several servers have one scheme", () => {
+  const names = (servers: string | string[]) => parseTargets(servers).map(({ name }) => name);
+  assert.deepEqual(names("https://a:1, https://b"), ["a:1", "b:443"]);
+  assert.deepEqual(names(["http://a:1", "http://b:2"]), ["a:1", "b:2"]);
+  const mixed = /^the servers must all be https:\/\/, or all http:\/\/$/;
+  for (const servers of ["https://a:1,http://b:2", "127.0.0.1:1,b:2"]) {
+    assert.throws(() => connect(servers), { message: mixed });
+  }
+  assert.throws(() => connect([]), { message: "the list of servers is empty" });
+  const token = { token: "secret" };
+  assert.throws(
+    () => connect("http://127.0.0.1:1,http://users:2", token),
+    /would be sent to users without encryption/,
+  );
 });
 
 test("a token is sent without TLS to this host alone, or if that is wanted", async () => {
   for (const server of ["http://users:7171", "http://10.0.0.1:7171", "http://0.0.0.0:7171"]) {
-    assert.throws(() => connect(server, { token: "secret" }), /without encryption: use https:\/\/, or set insecure/);
+    assert.throws(
+      () => connect(server, { token: "secret" }),
+      /without encryption: use https:\/\/, or set insecure/,
+    );
     connect(server, { token: "secret", insecure: true }).close();
     connect(server).close();
   }
@@ -113,6 +127,7 @@ test("faulty credentials are refused without showing them", (context) => {
     [{ cert: "a" }, /^a client certificate needs both cert and key$/],
     [{ cert: "a", key: "b" }, /^a client certificate needs a server at https:/],
     [{ timeoutMs: -1 }, /^timeoutMs must be greater than zero$/],
+    [{ firstBackoffMs: 0 }, /^firstBackoffMs must be greater than zero, and maxBackoffMs no less$/],
     [{ retries: 0.5 }, /^retries must be a whole number from 0 on$/],
   ];
   for (const [options, message] of faults) {
@@ -124,14 +139,32 @@ test("faulty credentials are refused without showing them", (context) => {
 test("a server with TLS is called by its authority and with a certificate", async (context) => {
   const path = folder(context);
   const [cert, key] = [join(path, "cert.pem"), join(path, "key.pem")];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-days", "2", "-nodes"];
+  const subject = [
+    "-subj",
+    "/CN=localhost",
+    "-addext",
+    "subjectAltName=DNS:localhost",
+    "-days",
+    "2",
+    "-nodes",
+  ];
   const kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"];
-  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, "-keyout", key, "-out", cert], { stdio: "ignore" });
+  execFileSync("openssl", ["req", "-x509", ...kind, ...subject, "-keyout", key, "-out", cert], {
+    stdio: "ignore",
+  });
   const pair = { cert_chain: readFileSync(cert), private_key: readFileSync(key) };
   const server = new Server();
   const names: unknown[] = [];
-  const raw = { requestSerialize: Buffer.from, requestDeserialize: Buffer.from, responseSerialize: Buffer.from };
-  const getUser = { path: "/polynym.v1.DirectoryService/GetUser", requestStream: false, responseStream: false };
+  const raw = {
+    requestSerialize: Buffer.from,
+    requestDeserialize: Buffer.from,
+    responseSerialize: Buffer.from,
+  };
+  const getUser = {
+    path: "/polynym.v1.DirectoryService/GetUser",
+    requestStream: false,
+    responseStream: false,
+  };
   server.addService(
     { getUser: { ...getUser, ...raw, responseDeserialize: Buffer.from } },
     {
@@ -143,7 +176,9 @@ test("a server with TLS is called by its authority and with a certificate", asyn
   );
   const credentials = ServerCredentials.createSsl(pair.cert_chain, [pair], true);
   const port = await new Promise<number>((resolve, reject) =>
-    server.bindAsync("localhost:0", credentials, (error, port) => (error ? reject(error) : resolve(port))),
+    server.bindAsync("localhost:0", credentials, (error, port) =>
+      error ? reject(error) : resolve(port),
+    ),
   );
   const address = `https://localhost:${port}`;
   const stranger = connect(address, { cert, key, retries: 0 });

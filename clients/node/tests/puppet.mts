@@ -3,6 +3,7 @@ import {
   BatchResolveIdentitiesRequest,
   BatchResolveIdentitiesResponse_Found as Found,
   type Client,
+  CreateUserRequest,
   Event,
   type Identifier,
   ListHistoryRequest,
@@ -39,6 +40,7 @@ type Answer = Record<string, unknown>;
 export class Puppet {
   #client!: Client;
   #watch?: Watch;
+  #loops?: Loops;
 
   /** Takes one step, and returns its answer. */
   async take(step: Step): Promise<Answer> {
@@ -70,6 +72,15 @@ export class Puppet {
         return this.#beginWatch(step);
       case "watched":
         return this.#endWatch(step);
+      case "keep_resolving":
+        return this.#keepResolving(step);
+      case "kept":
+        return this.#kept();
+      case "get_or_create":
+        return this.#getOrCreate(step);
+      case "close":
+        this.#client.close();
+        return {};
       default:
         throw new Error(`no step ${step.op}`);
     }
@@ -98,12 +109,18 @@ export class Puppet {
       (request: unknown, options: object) => Promise<unknown>
     >;
     const method = methodOf(step);
-    return stub[lowerFirst(step.method)]!(decode(method.requestType, step.request), timeout(step.timeout_ms));
+    return stub[lowerFirst(step.method)]!(
+      decode(method.requestType, step.request),
+      timeout(step.timeout_ms),
+    );
   }
 
   #resolve(request: unknown, timeoutMs: unknown) {
     const { identifier, ...query } = decode(ResolveIdentityRequest, request);
-    return this.#client.resolve(identifier as Identifier, { ...optionsOf(query), ...timeout(timeoutMs) });
+    return this.#client.resolve(identifier as Identifier, {
+      ...optionsOf(query),
+      ...timeout(timeoutMs),
+    });
   }
 
   async #resolveConcurrently({ requests, timeouts_ms }: Step): Promise<Answer> {
@@ -117,7 +134,11 @@ export class Puppet {
   async #resolveMany({ request }: Step): Promise<Answer> {
     const { identifiers, ...query } = decode(BatchResolveIdentitiesRequest, request);
     const outcomes = await this.#client.resolveMany(identifiers, optionsOf(query));
-    return { results: outcomes.map((item) => (item instanceof PolynymError ? errorJson(item) : ok(item, Found))) };
+    return {
+      results: outcomes.map((item) =>
+        item instanceof PolynymError ? errorJson(item) : ok(item, Found),
+      ),
+    };
   }
 
   #search({ request }: Step): AsyncIterable<User> {
@@ -128,6 +149,32 @@ export class Puppet {
   #history({ request }: Step): AsyncIterable<Event> {
     const { user, ...options } = decode(ListHistoryRequest, request);
     return this.#client.history(user?.value ?? "", options);
+  }
+
+  #keepResolving({ request }: Step): Answer {
+    this.#loops = new Loops(() => this.#resolve(request, null));
+    return {};
+  }
+
+  async #kept(): Promise<Answer> {
+    return (await this.#loops?.end()) ?? {};
+  }
+
+  async #getOrCreate({ request, concurrency }: Step): Promise<Answer> {
+    const { user } = decode(CreateUserRequest, request);
+    const identifier = user?.identities[0]?.identifier as Identifier;
+    const once = async () => {
+      try {
+        const got = await this.#client.getOrCreate(identifier, user);
+        return { ...ok(got.user, User), created: got.created };
+      } catch (error) {
+        return errorJson(error);
+      }
+    };
+    if (typeof concurrency !== "number") {
+      return once();
+    }
+    return { results: await Promise.all(Array.from({ length: concurrency }, once)) };
   }
 
   async #beginWatch({ request }: Step): Promise<Answer> {
@@ -142,6 +189,33 @@ export class Puppet {
     const answer = await list(firstOf(watch, count as number), Event);
     clearTimeout(timer);
     return answer;
+  }
+}
+
+/** Callers that look up one identifier again and again. */
+class Loops {
+  #answers = 0;
+  #isEnded = false;
+  readonly #errors: Answer[] = [];
+  readonly #loops: Promise<void>[];
+
+  constructor(resolve: () => Promise<unknown>) {
+    this.#loops = Array.from({ length: 8 }, () => this.#loop(resolve));
+  }
+
+  async end(): Promise<Answer> {
+    this.#isEnded = true;
+    await Promise.all(this.#loops);
+    return { answers: this.#answers, errors: this.#errors.slice(0, 20) };
+  }
+
+  async #loop(resolve: () => Promise<unknown>) {
+    while (!this.#isEnded) {
+      await resolve().then(
+        () => this.#answers++,
+        (error) => this.#errors.push(errorJson(error).error as Answer),
+      );
+    }
   }
 }
 
@@ -190,7 +264,17 @@ function errorJson(error: unknown): Answer {
   if ((type === "OUTCOME_UNKNOWN") !== error instanceof OutcomeUnknownError) {
     throw error;
   }
-  return { error: { type, code, reason, field, retry_after_ms: retryAfterMs, owner, request_id: requestId } };
+  return {
+    error: {
+      type,
+      code,
+      reason,
+      field,
+      retry_after_ms: retryAfterMs,
+      owner,
+      request_id: requestId,
+    },
+  };
 }
 
 /** `NotFound` as `NOT_FOUND`. */
@@ -201,7 +285,8 @@ function screaming(name: string): string {
 type Query = Omit<ResolveIdentityRequest, "identifier">;
 
 function optionsOf({ maxStaleness, readMask, ...query }: Query): ResolveOptions {
-  const maxStalenessMs = maxStaleness && Number(maxStaleness.seconds) * 1_000 + maxStaleness.nanos / 1e6;
+  const maxStalenessMs =
+    maxStaleness && Number(maxStaleness.seconds) * 1_000 + maxStaleness.nanos / 1e6;
   return { ...query, fields: readMask, maxStalenessMs };
 }
 

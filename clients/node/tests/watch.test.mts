@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { OutOfRangeError, UnauthenticatedError, type WatchOptions, connect } from "polynym";
-import { Caller } from "../src/caller.js";
+import { Caller } from "../src/calls/caller.js";
 import { Watch } from "../src/watch.js";
 import { Failure, LOST, type Script, type SeenCall, scripted } from "./scripted.mjs";
 
@@ -53,7 +53,10 @@ test("a watch resumes after a lost connection, and drops repeated events", async
   await watch.started;
   assert.equal(watch.resumeToken, "begun");
   assert.deepEqual(await take(watch, 3), ["joe:1", "joe:2", "joe:3"]);
-  assert.deepEqual(calls.map(({ request }) => request.resumeToken), ["", "after 2", "after 2"]);
+  assert.deepEqual(
+    calls.map(({ request }) => request.resumeToken),
+    ["", "after 2", "after 2"],
+  );
   assert.equal(watch.resumeToken, "after 3");
 });
 
@@ -74,10 +77,15 @@ test("a watch has its users, its types and its token", async (context) => {
 
 test("a watch ends with an error that connecting again does not mend", async (context) => {
   const expired = new Failure("OUT_OF_RANGE", "RESUME_EXPIRED");
-  const { watch, calls } = await start(context, [responses(heartbeat, event(1), LOST), responses(expired)]);
+  const { watch, calls } = await start(context, [
+    responses(heartbeat, event(1), LOST),
+    responses(expired),
+  ]);
   await assert.rejects(take(watch, 9), OutOfRangeError);
   assert.equal(calls.length, 2);
-  const refused = await start(context, [responses(new Failure("UNAUTHENTICATED", "CREDENTIAL_INVALID"))]);
+  const refused = await start(context, [
+    responses(new Failure("UNAUTHENTICATED", "CREDENTIAL_INVALID")),
+  ]);
   await assert.rejects(refused.watch.started, UnauthenticatedError);
   await assert.rejects(take(refused.watch, 1), UnauthenticatedError);
 });
@@ -109,15 +117,17 @@ test("closing a watch ends its loop, and a signal fails it", async (context) => 
 
 test("a watch without heartbeats goes on by another connection", async (context) => {
   // The server answers pings: only the missing responses tell.
-  const { calls, stop, address } = await scripted(responses(heartbeat, event(1)), responses(heartbeat, event(2)));
+  const next: Script = (call) =>
+    responses(heartbeat, event(call.request.resumeToken === "" ? 1 : 2))(call);
+  const { calls, stop, address } = await scripted(next);
   const caller = new Caller(address, {});
-  const watch = new Watch(caller, {}, new AbortController().signal, 200);
+  const watch = new Watch(caller, {}, 200);
   context.after(() => {
     watch.close();
     caller.close();
     stop();
   });
   assert.deepEqual(await take(watch, 2), ["joe:1", "joe:2"]);
-  assert.deepEqual(calls.map(({ request }) => request.resumeToken), ["", "after 1"]);
-  assert.notEqual(calls[0]?.peer, calls[1]?.peer);
+  assert.deepEqual([...new Set(calls.map(({ request }) => request.resumeToken))], ["", "after 1"]);
+  assert.notEqual(calls[0]?.peer, calls.at(-1)?.peer);
 });

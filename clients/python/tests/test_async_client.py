@@ -115,13 +115,3 @@ def test_a_watch(run: Callable[[Body], None], create: Create) -> None:
             await anext(client.watch(resume_token="nonsense"))
 
     run(body)
-
-
-def test_a_closed_client_is_an_error() -> None:
-    async def main() -> None:
-        client = AsyncClient("127.0.0.1:1")
-        await client.close()
-        with pytest.raises(ValueError, match="closed"):
-            await client.resolve(handle("joe"))
-
-    asyncio.run(main())

@@ -17,13 +17,20 @@ from polynym import (
     DeadlineExceeded,
     PermissionDenied,
     ResourceExhausted,
+    _sharing,
     handle,
     v1,
 )
-from polynym._batching import IN_FLIGHT
 from polynym._lookups import BATCH_BYTES
+from polynym._sharing import IN_FLIGHT
 
 Result = v1.BatchResolveIdentitiesResponse.Result
+
+
+@pytest.fixture(autouse=True)
+def no_call_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls hold up the others, however slow the machine is."""
+    monkeypatch.setattr(_sharing, "STALLED_AFTER", 600)
 
 
 def start(client: AsyncClient, count: int, prefix: str = "u", **options: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from scripted import Fault, perform
 
 import polynym
@@ -77,13 +78,59 @@ def test_a_batch_without_any_answer_ends() -> None:
     assert [asked(request) for request in requests] == [["a", "b"], ["a"], ["b"]]
 
 
-def test_a_batch_that_fails_is_the_error_of_the_rest() -> None:
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault("PERMISSION_DENIED", "TENANT_DENIED"),
+        Fault("UNAUTHENTICATED", "CREDENTIAL_INVALID"),
+        Fault("DEADLINE_EXCEEDED"),
+    ],
+)
+def test_an_error_that_all_batches_would_have_is_that_of_the_rest(fault: Fault) -> None:
+    names = [f"user{n}" for n in range(2500)]
+    answers, requests = run(names, Response(results=found(*names[:1000])), fault)
+    assert answers[:1000] == names[:1000]
+    assert len(set(answers[1000:])) == 1
+    assert len(requests) == 2
+
+
+def test_an_error_of_one_batch_is_that_of_its_items() -> None:
     names = [f"user{n}" for n in range(2500)]
     answers, requests = run(
-        names, Response(results=found(*names[:1000])), Fault("PERMISSION_DENIED", "TENANT_DENIED")
+        names,
+        Response(results=found(*names[:1000])),
+        Fault("INTERNAL", "INTERNAL"),
+        Response(results=found(*names[2000:])),
     )
-    assert answers == names[:1000] + ["TENANT_DENIED"] * 1500
-    assert len(requests) == 2
+    assert answers == names[:1000] + ["INTERNAL"] * 1000 + names[2000:]
+    assert len(requests) == 3
+
+
+def test_items_that_were_refused_go_with_a_further_batch() -> None:
+    busy = Result(error=Fault("RESOURCE_EXHAUSTED", "RATE_LIMITED", delay=0.3).status)
+    down = Result(error=Fault("UNAVAILABLE", "STORE_UNAVAILABLE").status)
+    steps = resolve_many(Rules(), LookUp(tenant="eu"), [handle(name) for name in "abc"], None)
+    answers, requests, delays = perform(
+        steps,
+        Response(results=[busy, *found("b"), down]),
+        Response(results=[*found("a"), down]),
+        Response(results=[down]),
+    )
+    assert [read(answer) for answer in answers] == ["a", "b", "STORE_UNAVAILABLE"]
+    assert [asked(request) for request in requests] == [["a", "b", "c"], ["a", "c"], ["c"]]
+    assert len(delays) == 2
+    assert delays[0] >= 0.3
+
+
+def test_a_limit_of_the_server_is_kept() -> None:
+    rules = Rules()
+    fault = Fault("INVALID_ARGUMENT", "BATCH_TOO_LARGE", limit="400", value="1000")
+    identifiers = [handle(f"user{n}") for n in range(500)]
+    for outcomes in ([fault], []):
+        results = [Response(results=found(*"a" * size)) for size in (400, 100)]
+        steps = resolve_many(rules, LookUp(), identifiers, None)
+        _, requests, _ = perform(steps, *outcomes, *results)
+        assert len(requests) == len(outcomes) + 2
 
 
 def test_a_server_may_accept_fewer_items() -> None:
@@ -101,3 +148,8 @@ def test_a_batch_has_a_bound_in_bytes() -> None:
     answers, requests = run(names, *results)
     assert answers == names
     assert all(request.ByteSize() <= BATCH_BYTES for request in requests)
+
+
+def test_a_response_with_too_few_results_is_an_error() -> None:
+    answers, _ = run(["a", "b"], Response(results=found("a")))
+    assert answers == ["INTERNAL", "INTERNAL"]

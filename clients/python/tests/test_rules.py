@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 import pytest
-from scripted import Fault, perform
+from scripted import Fault, perform, perform_always
 
 import polynym
 from polynym import PolynymError, v1
-from polynym._rules import Rules
+from polynym._rules import Rules, Sleep
 from polynym.v1.stubs import CREATE_USER, MARK_READ, RESOLVE_IDENTITY
 
 READ = (RESOLVE_IDENTITY, v1.ResolveIdentityRequest())
@@ -135,3 +135,119 @@ def test_a_mutation_without_a_request_id_is_not_repeated_when_it_may_have_happen
     assert type(result) is polynym.OutcomeUnknown
     result, _, _ = run(MARK, REFUSED, DONE)
     assert result is DONE
+
+
+UNREACHABLE = Fault("UNAVAILABLE", text="failed to connect to all addresses; last error: x")
+
+
+def test_a_connection_is_waited_for_until_the_deadline() -> None:
+    result, requests, delays = run(CREATE, *[UNREACHABLE] * 8, DONE, seconds=60)
+    assert result is DONE
+    assert len(requests) == 9
+    for n, delay in enumerate(delays):
+        longest = min(0.05 * 2**n, 1)
+        assert longest / 2 <= delay <= longest
+    rules = Rules(first_wait=0.5, longest_wait=0.6)
+    delays = run(READ, *[UNREACHABLE] * 3, DONE, rules=rules, seconds=60)[2]
+    assert [0.25, 0.3, 0.3] <= delays <= [0.5, 0.6, 0.6]
+
+
+@pytest.mark.parametrize(
+    "rules", [Rules(first_wait=9, longest_wait=9), Rules(wait_for_ready=False)]
+)
+def test_a_change_that_was_never_sent_did_not_happen(rules: Rules) -> None:
+    result, _, delays = run(CREATE, UNREACHABLE, rules=rules)
+    assert type(result) is polynym.Unavailable
+    assert result.message == "the server cannot be reached"
+    assert result.is_never_sent
+    assert delays == []
+
+
+def test_what_was_never_sent_is_no_attempt_and_takes_no_token() -> None:
+    rules = Rules()
+    outcomes = [UNREACHABLE, UNREACHABLE, LOST, UNREACHABLE, REFUSED, DONE]
+    assert run(READ, *outcomes, rules=rules, seconds=60)[0] is DONE
+    result, _, _ = run(CREATE, LOST, UNREACHABLE, rules=Rules(wait_for_ready=False))
+    assert type(result) is polynym.OutcomeUnknown, "the first attempt may have happened"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Stream removed (GOAWAY received; Error code: 0; Debug Text: )",
+        "Stream removed (RST_STREAM (Received RST_STREAM with error code 7))",
+        "connections to all backends failing; last error: refused",
+        "errors resolving users:1",
+    ],
+)
+def test_what_a_server_did_not_see_was_never_sent(text: str) -> None:
+    assert run(CREATE, Fault("UNAVAILABLE", text=text), DONE)[0] is DONE
+    # A call that was open when the connection ended after its GOAWAY may have happened.
+    lost = Fault("UNAVAILABLE", text="Stream removed (recvmsg:reset (GOAWAY received; ))")
+    assert type(run(MARK, lost)[0]) is polynym.OutcomeUnknown
+
+
+def test_in_a_lasting_outage_few_calls_are_repeated() -> None:
+    rules = Rules()
+    counts = []
+    for _ in range(100):
+        steps = rules.call(*READ, time.monotonic() + 60)
+        counts.append(len(perform_always(steps, REFUSED)))
+    assert sum(counts) <= 110
+    assert set(counts[10:]) == {1}
+    for _ in range(70):
+        run(READ, DONE, rules=rules)
+    assert run(READ, REFUSED, DONE, rules=rules)[0] is DONE
+
+
+def test_a_delay_of_the_server_takes_no_token() -> None:
+    rules = Rules()
+    limited = Fault("RESOURCE_EXHAUSTED", "RATE_LIMITED", delay=0.01)
+    for _ in range(20):
+        assert run(READ, limited, limited, DONE, rules=rules)[0] is DONE
+
+
+def test_a_connection_that_ends_with_many_calls_counts_once() -> None:
+    rules = Rules()
+    calls = [rules.call(*READ, time.monotonic() + 60) for _ in range(32)]
+    for call in calls:
+        next(call)
+    for call in calls:
+        assert isinstance(call.throw(LOST), Sleep)
+
+
+@pytest.mark.parametrize(
+    ("fault", "text"),
+    [
+        (Fault("UNAVAILABLE", text="io exception"), "the connection to the server was lost"),
+        (Fault("DEADLINE_EXCEEDED", text="Deadline Exceeded"), "the deadline has passed"),
+        (Fault("UNIMPLEMENTED", text="http2 404"), "the answer is not that of a Polynym server"),
+    ],
+)
+def test_texts_of_errors_are_ours(fault: Fault, text: str) -> None:
+    result, _, _ = run(READ, fault, rules=Rules(retries=0))
+    assert result.message == text
+
+
+def test_an_observer_sees_each_attempt() -> None:
+    seen: list[polynym.Attempt] = []
+    rules = Rules(observer=seen.append)
+    run(READ, UNREACHABLE, REFUSED, DONE, rules=rules)
+    found = [(attempt.method, attempt.number, attempt.code, attempt.reason) for attempt in seen]
+    assert found == [
+        ("ResolveIdentity", 1, "UNAVAILABLE", ""),
+        ("ResolveIdentity", 1, "UNAVAILABLE", "RULES_CHANGING"),
+        ("ResolveIdentity", 2, "OK", ""),
+    ]
+    assert {(attempt.service, attempt.server) for attempt in seen} == {
+        ("DirectoryService", "127.0.0.1:7171")
+    }
+    assert all(attempt.duration >= 0 for attempt in seen)
+
+
+def test_an_observer_that_fails_harms_no_call(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(attempt: polynym.Attempt) -> None:
+        raise ValueError("a fault of the observer")
+
+    assert run(READ, DONE, rules=Rules(observer=fail))[0] is DONE
+    assert "the observer failed" in caplog.text

@@ -64,7 +64,7 @@ def answer_steps(testbed: subprocess.Popen[str], take: Callable[[Step], Step]) -
 def test_the_client_for_threads() -> None:
     puppet = SyncPuppet()
     try:
-        run_scenarios(puppet.take, "--without-batching")
+        run_scenarios(puppet.take)
     finally:
         puppet.close()
 

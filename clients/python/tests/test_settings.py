@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from polynym import Client
-from polynym._settings import Address, Settings, TokenFile, parse_address, system_roots
+from polynym._settings import (
+    Address,
+    Settings,
+    TokenFile,
+    parse_address,
+    parse_addresses,
+    system_roots,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,24 +45,34 @@ def test_other_addresses_are_refused(server: str) -> None:
         parse_address(server)
 
 
+def test_servers_are_a_list() -> None:
+    two = [Address("a", 1, is_tls=True), Address("b", 443, is_tls=True)]
+    assert parse_addresses("https://a:1, https://b") == two
+    assert parse_addresses(["https://a:1", "https://b", "https://a:1"]) == two
+    with pytest.raises(ValueError, match="all with TLS"):
+        parse_addresses("https://a:1,http://b:1")
+    with pytest.raises(ValueError, match="empty"):
+        parse_addresses([])
+
+
 def test_targets_of_grpc() -> None:
     assert parse_address("[::1]:7171").target == "dns:///[::1]:7171"
     assert parse_address("http://users:1").target == "dns:///users:1"
 
 
 def test_the_environment_has_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert Settings().checked_address(None) == Address("127.0.0.1", 7171, is_tls=False)
+    assert Settings().checked_addresses(None) == [Address("127.0.0.1", 7171, is_tls=False)]
     assert Settings().token_source()() is None
     file = tmp_path / "token"
     file.write_text("secret\n")
     monkeypatch.setenv("POLYNYM_SERVER", "https://users:1")
     monkeypatch.setenv("POLYNYM_TOKEN_FILE", str(file))
-    assert Settings().checked_address("secret").host == "users"
+    assert Settings().checked_addresses("secret")[0].host == "users"
     assert Settings().token_source()() == "secret"
     assert Settings(token="other").token_source()() == "other"
     monkeypatch.setenv("POLYNYM_CA", str(tmp_path / "missing"))
     with pytest.raises(FileNotFoundError):
-        Settings().credentials()
+        Settings().certificates()
 
 
 def test_the_system_trusts_a_file_or_a_folder(

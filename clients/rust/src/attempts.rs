@@ -4,40 +4,82 @@ use std::time::Duration;
 
 use tonic::Code;
 
-use crate::call::Method;
-use crate::error::{Error, Kind};
+use crate::error::Error;
+use crate::method::Method;
+use crate::reasons::{ANSWERS_UNREAD, OUTCOME_UNKNOWN};
+
+pub mod backoff;
+pub mod budget;
+
+use backoff::Backoff;
+use budget::Budget;
 
 /// The maximum delay before the second attempt. It doubles before each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 /// The maximum share of the server's delay that is added to it.
 const JITTER: f64 = 0.2;
 
+/// The rules for the attempts of a client's calls.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// The highest number of attempts that reach the server.
+    pub max: u32,
+    /// What retries take from.
+    pub budget: &'a Budget,
+    /// The delays of attempts that the server did not see.
+    pub backoff: Backoff,
+    /// Whether such attempts are made until the deadline.
+    pub wait_for_ready: bool,
+}
+
 /// The attempts of one call.
 pub struct Attempts<'a> {
     method: &'a Method,
-    max: u32,
+    rules: Rules<'a>,
     made: u32,
+    /// The attempts in a row that the server did not see.
+    unsent: u32,
     /// Whether an attempt may have changed something, and no later answer has said whether.
     is_unsettled: bool,
 }
 
 impl<'a> Attempts<'a> {
-    /// At most `max` attempts.
-    pub fn new(method: &'a Method, max: u32) -> Self {
-        Self { method, max, made: 0, is_unsettled: false }
+    /// The attempts after so many that were made.
+    pub fn new(method: &'a Method, rules: Rules<'a>, made: u32) -> Self {
+        Self { method, rules, made, unsent: 0, is_unsettled: false }
     }
 
     /// The delay before the next attempt; none if this error is that of the call.
     pub fn after(&mut self, error: &Error, left: Duration) -> Option<Duration> {
+        let delay = match error.is_never_sent() {
+            true => self.after_unsent(),
+            false => self.after_sent(error),
+        };
+        delay.filter(|delay| *delay < left)
+    }
+
+    /// An attempt that the server did not see counts as none. The first is repeated at once, since
+    /// most of them meet a connection that has just ended.
+    fn after_unsent(&mut self) -> Option<Duration> {
+        self.unsent += 1;
+        match self.unsent {
+            1 => Some(Duration::ZERO),
+            unsent => self.rules.wait_for_ready.then(|| self.rules.backoff.delay(unsent - 1)),
+        }
+    }
+
+    fn after_sent(&mut self, error: &Error) -> Option<Duration> {
+        self.unsent = 0;
         self.made += 1;
         if !self.method.only_reads {
             self.is_unsettled = is_lost(error) || self.is_unsettled && !settles(error);
         }
         let may_repeat = !self.is_unsettled || self.method.has_request_id;
-        if self.made >= self.max || !may_repeat || !self.is_retryable(error) {
-            return None;
-        }
-        Some(self.delay(error.retry_after())).filter(|delay| *delay < left)
+        let is_repeated = self.made < self.rules.max
+            && may_repeat
+            && error.is_retryable()
+            && self.rules.budget.allows();
+        is_repeated.then(|| delay(error, self.made))
     }
 
     /// The error of the call.
@@ -45,26 +87,15 @@ impl<'a> Attempts<'a> {
         let error = error.of_request(request_id);
         if self.is_unsettled { error.outcome_unknown() } else { error }
     }
-
-    fn is_retryable(&self, error: &Error) -> bool {
-        match error.kind() {
-            Kind::Unavailable => true,
-            Kind::ResourceExhausted => error.retry_after().is_some(),
-            Kind::Unknown => error.reason() == OUTCOME_UNKNOWN,
-            _ => false,
-        }
-    }
-
-    fn delay(&self, retry_after: Option<Duration>) -> Duration {
-        match retry_after {
-            Some(delay) => delay.mul_f64(1.0 + JITTER * fastrand::f64()),
-            None => (FIRST_DELAY * (1 << (self.made - 1).min(6))).mul_f64(fastrand::f64()),
-        }
-    }
 }
 
-const OUTCOME_UNKNOWN: &str = "OUTCOME_UNKNOWN";
-const ANSWERS_UNREAD: &str = "ANSWERS_UNREAD";
+/// The delay after the error of the last of several attempts.
+pub fn delay(error: &Error, made: u32) -> Duration {
+    match error.retry_after() {
+        Some(delay) => delay.mul_f64(1.0 + JITTER * fastrand::f64()),
+        None => (FIRST_DELAY * (1 << (made - 1).min(6))).mul_f64(fastrand::f64()),
+    }
+}
 
 /// Whether the failed attempt may have changed something.
 fn is_lost(error: &Error) -> bool {
@@ -91,9 +122,20 @@ mod tests {
     use tonic_types::{ErrorDetails, StatusExt};
 
     use super::*;
+    use crate::error::Kind;
 
     const CHANGE: Method = Method { path: "/change", only_reads: false, has_request_id: true };
     const SECOND: Duration = Duration::from_secs(1);
+
+    /// The attempts of a method, at most `max`.
+    fn attempts<'a>(method: &'a Method, max: u32, budget: &'a Budget) -> Attempts<'a> {
+        let backoff = Backoff::default();
+        Attempts::new(method, Rules { max, budget, backoff, wait_for_ready: true }, 0)
+    }
+
+    fn unsent() -> Error {
+        Error::unreachable(std::sync::Arc::new(std::fmt::Error))
+    }
 
     fn lost() -> Error {
         Status::unknown("transport error").into()
@@ -106,7 +148,8 @@ mod tests {
 
     #[test]
     fn a_lost_change_is_repeated_three_times_and_its_outcome_unknown() {
-        let mut attempts = Attempts::new(&CHANGE, 3);
+        let budget = Budget::default();
+        let mut attempts = attempts(&CHANGE, 3, &budget);
         assert!(attempts.after(&lost(), SECOND).is_some_and(|delay| delay <= FIRST_DELAY));
         assert!(attempts.after(&lost(), SECOND).is_some());
         assert_eq!(attempts.after(&lost(), SECOND), None);
@@ -123,7 +166,8 @@ mod tests {
             (answered(Code::Unknown, "OUTCOME_UNKNOWN"), Kind::OutcomeUnknown),
             (answered(Code::DeadlineExceeded, "DEADLINE"), Kind::OutcomeUnknown),
         ] {
-            let mut attempts = Attempts::new(&CHANGE, 2);
+            let budget = Budget::default();
+            let mut attempts = attempts(&CHANGE, 2, &budget);
             assert!(attempts.after(&lost(), SECOND).is_some());
             assert_eq!(attempts.after(&answer, SECOND), None);
             assert_eq!(attempts.conclude(answer, None).kind(), kind);
@@ -135,7 +179,8 @@ mod tests {
         for (code, reason) in
             [(Code::Unavailable, "RULES_CHANGING"), (Code::ResourceExhausted, "OVERLOADED")]
         {
-            let mut attempts = Attempts::new(&CHANGE, 1);
+            let budget = Budget::default();
+            let mut attempts = attempts(&CHANGE, 1, &budget);
             let error = answered(code, reason);
             assert_eq!(attempts.after(&error, SECOND), None);
             assert_eq!(attempts.conclude(error, None).kind(), Kind::of(code));
@@ -145,7 +190,8 @@ mod tests {
     #[test]
     fn a_change_without_a_request_id_is_not_repeated_once_it_is_lost() {
         let method = Method { has_request_id: false, ..CHANGE };
-        let mut attempts = Attempts::new(&method, 3);
+        let budget = Budget::default();
+        let mut attempts = attempts(&method, 3, &budget);
         assert!(attempts.after(&answered(Code::Unavailable, "RULES_CHANGING"), SECOND).is_some());
         assert_eq!(attempts.after(&lost(), SECOND), None);
     }
@@ -156,8 +202,33 @@ mod tests {
         let details = details.clone().set_retry_info(Some(SECOND)).clone();
         let status = Status::with_error_details(Code::ResourceExhausted, "", details);
         let error = Error::from(status);
-        let delay = Attempts::new(&CHANGE, 3).after(&error, 2 * SECOND);
+        let budget = Budget::default();
+        let delay = attempts(&CHANGE, 3, &budget).after(&error, 2 * SECOND);
         assert!(delay.is_some_and(|delay| (SECOND..=SECOND.mul_f64(1.2)).contains(&delay)));
-        assert_eq!(Attempts::new(&CHANGE, 3).after(&error, SECOND), None);
+        assert_eq!(attempts(&CHANGE, 3, &budget).after(&error, SECOND), None);
+    }
+
+    #[test]
+    fn what_the_server_did_not_see_is_no_attempt_and_takes_no_token() {
+        let budget = Budget::default();
+        let mut attempts = attempts(&CHANGE, 1, &budget);
+        assert_eq!(attempts.after(&unsent(), SECOND), Some(Duration::ZERO));
+        for _ in 0..20 {
+            assert!(attempts.after(&unsent(), 2 * SECOND).is_some_and(|delay| delay <= SECOND));
+        }
+        assert_eq!(attempts.after(&unsent(), SECOND / 10), None);
+        assert_eq!(attempts.conclude(unsent(), None).kind(), Kind::Unavailable);
+        (0..100).for_each(|_| budget.note(Some(&unsent())));
+        assert!(budget.allows());
+    }
+
+    #[test]
+    fn no_call_is_repeated_once_most_have_failed() {
+        let budget = Budget::default();
+        let repeated = (0..20).filter(|_| {
+            budget.note(Some(&lost()));
+            attempts(&CHANGE, 3, &budget).after(&lost(), SECOND).is_some()
+        });
+        assert_eq!(repeated.count(), 4);
     }
 }

@@ -13,41 +13,19 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tonic::client::Grpc;
 use tonic::codec::{Codec, EncodeBuf, Encoder, Streaming};
 use tonic::metadata::MetadataMap;
-use tonic::{Extensions, Request, Response, Status};
+use tonic::{ConnectError, Extensions, Request, Response, Status};
 use tonic_prost::{ProstCodec, ProstDecoder};
 use uuid::Uuid;
 
 use crate::attempts::Attempts;
 use crate::client::Client;
+use crate::connection::Connection;
+use crate::connection::pool::Link;
 use crate::error::Error;
+use crate::method::{ApiRequest, Method};
+use crate::observer::Attempt;
 
-/// The maximum timeout: the deadline of a much longer one overflows an `Instant`.
-const MAX_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 const TIMEOUT_HEADER: &str = "grpc-timeout";
-
-/// A method of the API.
-#[derive(Clone, Copy, Debug)]
-pub struct Method {
-    /// The HTTP path.
-    pub path: &'static str,
-    /// Whether it changes nothing.
-    pub only_reads: bool,
-    /// Whether its requests have an idempotency key.
-    pub has_request_id: bool,
-}
-
-/// The fields of a request that the client sets if they are empty.
-pub trait ApiRequest: Message + 'static {
-    /// The tenant.
-    fn tenant(&mut self) -> Option<&mut String> {
-        None
-    }
-
-    /// The idempotency key.
-    fn request_id(&mut self) -> Option<&mut String> {
-        None
-    }
-}
 
 impl Client {
     /// Makes a call, with up to the client's number of attempts, until the deadline.
@@ -58,22 +36,27 @@ impl Client {
     {
         let (metadata, _, mut message) = request.into_parts();
         let request_id = self.complete(&mut message);
+        let deadline = self.deadline(timeout(&metadata));
         let message = Bytes::from(message.encode_to_vec());
-        let timeout = timeout(&metadata).unwrap_or(self.timeout()).min(MAX_TIMEOUT);
-        let deadline = Instant::now() + timeout;
-        let mut attempts = Attempts::new(method, self.max_attempts());
+        let call = Call { client: self, method, metadata, message, deadline };
+        let mut attempts = Attempts::new(method, self.rules(), self.attempts_made());
+        let (mut number, mut link) = (0, None);
         loop {
-            let outcome = self.attempt(method, metadata.clone(), message.clone(), deadline).await;
-            self.connections().note(&outcome);
-            let error = match outcome {
+            number += 1;
+            // After a failure, one to another server if there is one.
+            let next = match self.pool().link(link.as_ref(), deadline).await {
+                Ok(next) => next,
+                Err(error) => return Err(attempts.conclude(error, request_id)),
+            };
+            let error = match call.attempt(&next, number).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let left = deadline.saturating_duration_since(Instant::now());
-            match attempts.after(&error, left) {
+            match attempts.after(&error, call.left()) {
                 Some(delay) => sleep(delay).await,
                 None => return Err(attempts.conclude(error, request_id)),
             }
+            link = Some(next);
         }
     }
 
@@ -89,54 +72,37 @@ impl Client {
         Some(request_id.clone())
     }
 
-    async fn attempt<A: Message + Default + 'static>(
-        &self,
-        method: &Method,
-        metadata: MetadataMap,
-        message: Bytes,
-        deadline: Instant,
-    ) -> Result<A, Error> {
-        let mut request = Request::from_parts(metadata, Extensions::default(), message);
-        request.set_timeout(deadline.saturating_duration_since(Instant::now()));
-        let call = async {
-            let mut grpc = self.grpc().await?;
-            let path = PathAndQuery::from_static(method.path);
-            grpc.unary(request, path, Encoded::<A>::default()).await.map(Response::into_inner)
-        };
-        match timeout_at(deadline, call).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => {
-                let error = Error::from(error);
-                // The connection has the same deadline.
-                let is_late = error.is_lost_on_the_way() && Instant::now() >= deadline;
-                Err(if is_late { Error::deadline() } else { error })
-            }
-            Err(_) => Err(Error::deadline()),
-        }
-    }
-
-    async fn grpc(&self) -> Result<Grpc<crate::Connection>, Status> {
-        let mut grpc = Grpc::new(self.connection());
-        grpc.ready().await.map_err(|error| Status::from_error(error.into()))?;
-        Ok(grpc)
-    }
-
-    /// Begins a stream of answers. It has the deadline of the request, if any, and no retries.
+    /// Begins a stream of answers. It has the deadline of the request, if any, and is sent again
+    /// only while no server has seen it.
     pub(crate) async fn stream<Q, A>(
         &self,
         method: &Method,
-        mut request: Request<Q>,
+        request: Request<Q>,
     ) -> Result<Answers<A>, Error>
     where
         Q: ApiRequest,
         A: Message + Default + 'static,
     {
-        self.complete(request.get_mut());
-        let mut grpc = self.grpc().await?;
-        let path = PathAndQuery::from_static(method.path);
-        let codec = ProstCodec::<Q, A>::default();
-        let answers = grpc.server_streaming(request, path, codec).await?;
-        Ok(Answers(answers.into_inner()))
+        let (metadata, _, mut message) = request.into_parts();
+        self.complete(&mut message);
+        let message = Bytes::from(message.encode_to_vec());
+        let deadline = self.deadline(None);
+        let call = Call { client: self, method, metadata, message, deadline };
+        let mut attempts = Attempts::new(method, self.rules(), 0);
+        loop {
+            let begun = self.begin(method, deadline, async |mut grpc: Grpc<Connection>| {
+                let path = PathAndQuery::from_static(method.path);
+                grpc.server_streaming(call.request(), path, Encoded::<A>::default()).await
+            });
+            let error = match begun.await {
+                Err(error) if error.is_never_sent() => error,
+                outcome => return outcome,
+            };
+            match attempts.after(&error, call.left()) {
+                Some(delay) => sleep(delay).await,
+                None => return Err(error),
+            }
+        }
     }
 
     /// Begins an exchange of messages. They are sent as they are.
@@ -150,21 +116,123 @@ impl Client {
         S: Stream<Item = Q> + Send + 'static,
         A: Message + Default + 'static,
     {
-        let mut grpc = self.grpc().await?;
-        let path = PathAndQuery::from_static(method.path);
-        let answers = grpc.streaming(request, path, ProstCodec::<Q, A>::default()).await?;
-        Ok(Answers(answers.into_inner()))
+        self.begin(method, self.deadline(None), async |mut grpc: Grpc<Connection>| {
+            let path = PathAndQuery::from_static(method.path);
+            grpc.streaming(request, path, ProstCodec::default()).await
+        })
+        .await
     }
+
+    /// Begins a stream on a connection, for which it waits until the limit.
+    async fn begin<A>(
+        &self,
+        method: &Method,
+        limit: Instant,
+        begin: impl AsyncFnOnce(Grpc<Connection>) -> Result<Response<Streaming<A>>, Status>,
+    ) -> Result<Answers<A>, Error> {
+        let link = self.pool().link(None, limit).await?;
+        let start = Instant::now();
+        let mut grpc = Grpc::new(link.connection.clone());
+        let outcome = match grpc.ready().await {
+            Ok(()) => begin(grpc).await,
+            Err(error) => Err(not_ready(error)),
+        };
+        let outcome = outcome.map_err(Error::from);
+        self.note(method, 1, start, &link, outcome.as_ref().err());
+        Ok(Answers { stream: outcome?.into_inner(), link, client: self.clone() })
+    }
+
+    /// Notes the end of an attempt.
+    fn note(
+        &self,
+        method: &Method,
+        number: u32,
+        start: Instant,
+        link: &Link,
+        error: Option<&Error>,
+    ) {
+        // A connection that is lost takes one token, however many calls it had.
+        if self.pool().note(link, error) {
+            self.rules().budget.note(error);
+        }
+        if let Some(observer) = self.observer() {
+            let server = self.pool().name(link);
+            observer(&Attempt::new(method, number, start.elapsed(), error, server));
+        }
+    }
+}
+
+/// A call with all that its attempts have in common.
+struct Call<'a> {
+    client: &'a Client,
+    method: &'a Method,
+    metadata: MetadataMap,
+    message: Bytes,
+    deadline: Instant,
+}
+
+impl Call<'_> {
+    fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    fn request(&self) -> Request<Bytes> {
+        let (metadata, message) = (self.metadata.clone(), self.message.clone());
+        Request::from_parts(metadata, Extensions::default(), message)
+    }
+
+    async fn attempt<A>(&self, link: &Link, number: u32) -> Result<A, Error>
+    where
+        A: Message + Default + 'static,
+    {
+        let start = Instant::now();
+        let outcome = self.send(link).await;
+        self.client.note(self.method, number, start, link, outcome.as_ref().err());
+        outcome
+    }
+
+    async fn send<A: Message + Default + 'static>(&self, link: &Link) -> Result<A, Error> {
+        let mut request = self.request();
+        request.set_timeout(self.left());
+        let call = async {
+            let mut grpc = Grpc::new(link.connection.clone());
+            grpc.ready().await.map_err(not_ready)?;
+            let path = PathAndQuery::from_static(self.method.path);
+            grpc.unary(request, path, Encoded::<A>::default()).await.map(Response::into_inner)
+        };
+        let error = match timeout_at(self.deadline, call).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(error)) => Error::from(error),
+            Err(_) => Error::deadline(),
+        };
+        // The connection has the same deadline.
+        let is_late = error.is_lost_on_the_way() && Instant::now() >= self.deadline;
+        Err(if is_late { Error::deadline() } else { error })
+    }
+}
+
+/// The error of a connection that takes no request.
+fn not_ready(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Status {
+    Status::from_error(Box::new(ConnectError(error.into())))
 }
 
 /// A stream of answers.
 #[derive(Debug)]
-pub struct Answers<A>(Streaming<A>);
+pub struct Answers<A> {
+    stream: Streaming<A>,
+    link: Link,
+    client: Client,
+}
 
 impl<A> Answers<A> {
     /// The next answer; none at the end.
     pub async fn message(&mut self) -> Result<Option<A>, Error> {
-        Ok(self.0.message().await?)
+        self.next().await.transpose()
+    }
+
+    /// Leaves the connection, which seems dead.
+    pub(crate) fn leave(&self) {
+        self.client.pool().leave(&self.link);
     }
 }
 
@@ -172,7 +240,11 @@ impl<A> Stream for Answers<A> {
     type Item = Result<A, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_next_unpin(context).map_err(Error::from)
+        let answer = self.stream.poll_next_unpin(context).map_err(Error::from);
+        if let Poll::Ready(Some(Err(error))) = &answer {
+            self.client.pool().note(&self.link, Some(error));
+        }
+        answer
     }
 }
 

@@ -1,9 +1,7 @@
 //! Errors as types.
 
 use std::collections::HashMap;
-use std::error::Error as _;
 use std::fmt;
-use std::iter::successors;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,72 +10,19 @@ use prost::Message;
 use tonic::{Code, ConnectError, Status};
 use tonic_types::StatusExt;
 
+use crate::reasons::OUTCOME_UNKNOWN;
+
+mod cause;
+mod kind;
+
+use cause::Loss;
+pub use kind::Kind;
+
 /// The domain of the server's errors. The transport or a proxy made an error without it.
 const DOMAIN: &str = "polynym";
 
-/// The type of an error: that of its code, or that a change may have happened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// The call was cancelled.
-    Cancelled,
-    /// An unknown error.
-    Unknown,
-    /// The request breaks a rule; `field` may name the field.
-    InvalidArgument,
-    /// The deadline has passed.
-    DeadlineExceeded,
-    /// The user, identifier or tenant does not exist.
-    NotFound,
-    /// Another user owns the identifier.
-    AlreadyExists,
-    /// The caller's role or tenants do not suffice.
-    PermissionDenied,
-    /// A limit is reached; `retry_after` may say for how long.
-    ResourceExhausted,
-    /// The state of the user or of the tenant forbids the call.
-    FailedPrecondition,
-    /// The user was modified since it was read.
-    Aborted,
-    /// The history, or a watch, does not reach back that far.
-    OutOfRange,
-    /// The server does not have the call.
-    Unimplemented,
-    /// A fault of the server.
-    Internal,
-    /// The server or its store cannot be reached.
-    Unavailable,
-    /// Data is lost.
-    DataLoss,
-    /// The caller's token or certificate is not valid.
-    Unauthenticated,
-    /// A change may or may not have happened. It is safe to call again with the request id.
-    OutcomeUnknown,
-}
-
-impl Kind {
-    pub(crate) fn of(code: Code) -> Self {
-        match code {
-            // The server never fails with OK.
-            Code::Ok | Code::Unknown => Self::Unknown,
-            Code::Cancelled => Self::Cancelled,
-            Code::InvalidArgument => Self::InvalidArgument,
-            Code::DeadlineExceeded => Self::DeadlineExceeded,
-            Code::NotFound => Self::NotFound,
-            Code::AlreadyExists => Self::AlreadyExists,
-            Code::PermissionDenied => Self::PermissionDenied,
-            Code::ResourceExhausted => Self::ResourceExhausted,
-            Code::FailedPrecondition => Self::FailedPrecondition,
-            Code::Aborted => Self::Aborted,
-            Code::OutOfRange => Self::OutOfRange,
-            Code::Unimplemented => Self::Unimplemented,
-            Code::Internal => Self::Internal,
-            Code::Unavailable => Self::Unavailable,
-            Code::DataLoss => Self::DataLoss,
-            Code::Unauthenticated => Self::Unauthenticated,
-        }
-    }
-}
+const DEADLINE_PASSED: &str = "the deadline has passed";
+const ANSWER_REFUSED: &str = "the answer is larger than the client accepts";
 
 /// The error of a call. Its text has no identifier and no token.
 #[derive(Clone)]
@@ -87,7 +32,8 @@ pub struct Error(Arc<Inner>);
 struct Inner {
     kind: Kind,
     status: Status,
-    is_lost_on_the_way: bool,
+    /// Why the server did not answer, if it did not.
+    loss: Option<Loss>,
     reason: String,
     field: Option<String>,
     retry_after: Option<Duration>,
@@ -103,7 +49,7 @@ impl Error {
 
     /// The code of gRPC; UNAVAILABLE if the connection was lost.
     pub fn code(&self) -> Code {
-        if self.0.is_lost_on_the_way { Code::Unavailable } else { self.0.status.code() }
+        if self.0.loss.is_some() { Code::Unavailable } else { self.0.status.code() }
     }
 
     /// The reason, such as `IDENTITY_TAKEN`; empty if the server did not answer.
@@ -116,9 +62,14 @@ impl Error {
         self.0.field.as_deref()
     }
 
-    /// The text of the server.
+    /// The text of the server; without its answer, that of the client.
     pub fn message(&self) -> &str {
-        self.0.status.message()
+        match (self.0.loss, self.code()) {
+            (Some(loss), _) => loss.text(),
+            (None, Code::DeadlineExceeded) if self.reason().is_empty() => DEADLINE_PASSED,
+            (None, Code::OutOfRange) if self.reason().is_empty() => ANSWER_REFUSED,
+            (None, _) => self.0.status.message(),
+        }
     }
 
     /// The delay before a retry can succeed.
@@ -148,18 +99,39 @@ impl Error {
 
     /// Whether the server did not answer: the connection was lost, or never made.
     pub fn is_lost_on_the_way(&self) -> bool {
-        self.0.is_lost_on_the_way
+        self.0.loss.is_some()
     }
 
-    /// Whether no connection was made, so that the server cannot have seen the call.
+    /// Whether the server cannot have seen the call.
     pub(crate) fn is_never_sent(&self) -> bool {
-        let causes = successors(self.0.status.source(), |&cause| cause.source());
-        causes.into_iter().any(|cause| cause.is::<ConnectError>())
+        self.0.loss.is_some_and(Loss::is_never_sent)
+    }
+
+    /// Whether the connection of the call is of no more use.
+    pub(crate) fn is_of_connection(&self) -> bool {
+        self.0.loss.is_some_and(Loss::is_of_connection)
+    }
+
+    /// Whether another attempt may succeed.
+    pub(crate) fn is_retryable(&self) -> bool {
+        match self.kind() {
+            Kind::Unavailable => true,
+            Kind::ResourceExhausted => self.retry_after().is_some(),
+            Kind::Unknown => self.reason() == OUTCOME_UNKNOWN,
+            _ => false,
+        }
+    }
+
+    /// The error of a call without a connection.
+    pub(crate) fn unreachable(cause: Arc<dyn std::error::Error + Send + Sync>) -> Self {
+        let mut status = Status::unavailable(Loss::Unconnected.text());
+        status.set_source(Arc::new(ConnectError(Box::new(cause))));
+        status.into()
     }
 
     /// The error of a deadline that has passed in the client.
     pub(crate) fn deadline() -> Self {
-        Status::deadline_exceeded("the deadline has passed").into()
+        Status::deadline_exceeded(DEADLINE_PASSED).into()
     }
 
     /// The error of an item of a batch.
@@ -196,15 +168,16 @@ impl From<Status> for Error {
         let violation = details.bad_request().and_then(|bad| bad.field_violations.first());
         let retry = details.retry_info().and_then(|info| info.retry_delay);
         // The client itself makes errors of other codes, such as for an answer that is too large.
-        let is_lost_on_the_way = info.is_none()
+        let is_lost = info.is_none()
             && matches!(
                 status.code(),
                 Code::Unavailable | Code::Cancelled | Code::Internal | Code::Unknown
             );
-        let kind = if is_lost_on_the_way { Kind::Unavailable } else { Kind::of(status.code()) };
+        let loss = is_lost.then(|| Loss::of(&status));
+        let kind = if is_lost { Kind::Unavailable } else { Kind::of(status.code()) };
         Self(Arc::new(Inner {
             kind,
-            is_lost_on_the_way,
+            loss,
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
             field: violation.map(|violation| violation.field.clone()),
             retry_after: retry,

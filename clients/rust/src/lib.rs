@@ -11,26 +11,35 @@
 
 mod attempts;
 mod batch;
+mod builder;
 mod call;
 mod client;
 mod connection;
+mod create;
 mod error;
+mod event;
+#[cfg(test)]
+mod fake;
 mod identifier;
-mod many;
+mod method;
+mod observer;
 mod pages;
 pub mod purpose;
-mod reconnect;
+pub mod reasons;
 mod resolve;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod token;
 mod watch;
 
+pub use builder::Builder;
 pub use call::Answers;
-pub use client::{Builder, Client};
+pub use client::Client;
 pub use connection::{ConnectError, Connection};
+pub use create::Obtained;
 pub use error::{Error, Kind};
+pub use event::event_type;
 pub use identifier::{email, handle, phone, social, url};
+pub use observer::Attempt;
 pub use pages::Items;
 /// The messages of the API.
 pub use polynym_proto::v1;

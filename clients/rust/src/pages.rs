@@ -14,34 +14,18 @@ pub type Items<T> = BoxStream<'static, Result<T, Error>>;
 impl Client {
     /// All users that match a search.
     pub fn search(&self, request: SearchUsersRequest) -> Items<User> {
-        let directory = self.directory();
-        items(request.page_token.clone(), move |page_token| {
-            let (directory, request) = (directory.clone(), request.clone());
-            async move {
-                let page =
-                    directory.search_users(SearchUsersRequest { page_token, ..request }).await?;
-                Ok((page.users, page.next_page_token))
-            }
-        })
+        self.directory().search_users_all(request)
     }
 
     /// All events of a user, the newest first.
     pub fn history(&self, request: ListHistoryRequest) -> Items<Event> {
-        let directory = self.directory();
-        items(request.page_token.clone(), move |page_token| {
-            let (directory, request) = (directory.clone(), request.clone());
-            async move {
-                let page =
-                    directory.list_history(ListHistoryRequest { page_token, ..request }).await?;
-                Ok((page.events, page.next_page_token))
-            }
-        })
+        self.directory().list_history_all(request)
     }
 }
 
 /// The items of all pages, beginning with that of a token. The next page is fetched once all items
 /// of one were taken.
-fn items<T, F>(token: String, fetch: impl Fn(String) -> F + Send + 'static) -> Items<T>
+pub fn items<T, F>(token: String, fetch: impl Fn(String) -> F + Send + 'static) -> Items<T>
 where
     T: Send + 'static,
     F: Future<Output = Result<(Vec<T>, String), Error>> + Send,

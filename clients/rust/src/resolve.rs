@@ -6,11 +6,13 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use prost_types::FieldMask;
 
-use crate::batch::may_share;
 use crate::client::Client;
 use crate::error::Error;
 use crate::v1::batch_resolve_identities_response::Found;
 use crate::v1::{Consistency, Identifier, ResolveIdentityRequest, ResolveIdentityResponse};
+
+mod many;
+mod shared;
 
 /// A look-up of `T`: an identifier, or a list of them. It begins when it is awaited.
 #[must_use = "a look-up begins when it is awaited"]
@@ -100,7 +102,9 @@ impl IntoFuture for Resolve<Identifier> {
         request.identifier = Some(target);
         async move {
             match client.batches() {
-                Some(batches) if may_share(&request) => batches.resolve(&client, request).await,
+                Some(batches) if shared::may_share(&request) => {
+                    shared::resolve(batches, &client, request).await
+                }
                 _ => client.directory().resolve_identity(request).await,
             }
         }
@@ -113,6 +117,6 @@ impl IntoFuture for Resolve<Vec<Identifier>> {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        crate::many::resolve(self).boxed()
+        many::resolve(self).boxed()
     }
 }

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Error, ErrorKind, Result};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use crate::client::{Builder, Client};
+use crate::builder::Builder;
+use crate::client::Client;
 
 /// A running server. It ends when it is dropped, and when the program of the test ends.
 #[derive(Debug)]
@@ -48,7 +49,7 @@ impl Server {
         self.addresses["http"].as_str().unwrap_or_default()
     }
 
-    /// A client of it. It must be created within a runtime of tokio.
+    /// A client of it.
     pub fn client(&self) -> Client {
         let client = Builder::new(format!("http://{}", self.address())).connect_lazy();
         client.unwrap_or_else(|error| unreachable!("an address without settings: {error}"))

@@ -97,7 +97,9 @@ impl Watch {
             self.heard = Instant::now();
             return outcome;
         }
-        self.client.connections().replace();
+        if let Some(answers) = &self.answers {
+            answers.leave();
+        }
         Err(Status::unavailable("the watch was silent for too long").into())
     }
 

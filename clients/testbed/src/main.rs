@@ -1,6 +1,6 @@
-//! The program `client-testbed [--every-fault] [--without-batching] [--without-close] [NAME]`: runs
-//! the scenarios, or those with NAME in their names, against the client on its standard input and
-//! output. See clients/README.md.
+//! The program `client-testbed [--every-fault] [--without-close] [NAME]`: runs the scenarios, or
+//! those with NAME in their names, against the client on its standard input and output. See
+//! clients/README.md.
 
 use client_testbed::{Options, StdioPuppet, run};
 
@@ -10,7 +10,6 @@ async fn main() {
     for argument in std::env::args().skip(1) {
         match argument.as_str() {
             "--every-fault" => options.every_fault = true,
-            "--without-batching" => options.without_batching = true,
             "--without-close" => options.without_close = true,
             name => name.clone_into(&mut options.only),
         }

@@ -52,7 +52,7 @@ fn scenario(mutation: &Mutation, fault: Fault) -> Scenario {
     let after = std::iter::once(calls).chain(mutation.after.iter().cloned());
     let steps = before.chain(during).chain(after).collect();
     let timed = fault == Fault::SwallowReply;
-    Scenario { name, batching: false, closes: false, timed, steps }
+    Scenario { name, closes: false, timed, steps }
 }
 
 fn call(mutation: &Mutation, request: Value) -> Step {

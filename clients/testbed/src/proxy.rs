@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,6 +50,8 @@ struct State {
     upstream: Mutex<String>,
     faults: Mutex<VecDeque<Fault>>,
     calls: AtomicU64,
+    /// The number of open connections.
+    open: AtomicUsize,
     /// Ends all connections.
     cut: Notify,
     /// Whether the connections that are open are frozen.
@@ -75,31 +77,24 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Listens, unless it does.
+    /// Listens, whether it does already or not.
     pub async fn end_outage(&self) -> Outcome<()> {
-        let former = lock(&self.accepting).take();
-        if let Some(former) = former {
-            former.abort();
-            // Its listener is closed then.
-            former.await.ok();
-        }
+        self.stop_accepting().await;
         let listener = TcpListener::bind(&self.address).await.map_err(context("the proxy"))?;
         *lock(&self.accepting) = Some(tokio::spawn(accept(listener, Arc::clone(&self.state))));
         Ok(())
     }
 
     /// Ends all connections, and refuses new ones for this time; for good without it.
-    pub fn begin_outage(&self, time: Option<Duration>) {
-        let mut accepting = lock(&self.accepting);
-        let former = accepting.take();
+    pub async fn begin_outage(&self, time: Option<Duration>) {
+        self.stop_accepting().await;
+        while self.state.open.load(Ordering::Relaxed) > 0 {
+            self.state.cut.notify_waiters();
+            sleep(CONNECT_INTERVAL).await;
+        }
+        let Some(time) = time else { return };
         let (address, state) = (self.address.clone(), Arc::clone(&self.state));
-        *accepting = Some(tokio::spawn(async move {
-            if let Some(former) = former {
-                former.abort();
-                former.await.ok();
-            }
-            state.cut.notify_waiters();
-            let Some(time) = time else { return };
+        *lock(&self.accepting) = Some(tokio::spawn(async move {
             sleep(time).await;
             // Another program may have the port for a moment.
             loop {
@@ -109,6 +104,15 @@ impl Proxy {
                 }
             }
         }));
+    }
+
+    /// Closes the listener.
+    async fn stop_accepting(&self) {
+        let former = lock(&self.accepting).take();
+        if let Some(former) = former {
+            former.abort();
+            former.await.ok();
+        }
     }
 
     /// Sets the server for new connections.
@@ -152,12 +156,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 async fn accept(listener: TcpListener, state: Arc<State>) {
     while let Ok((client, _)) = listener.accept().await {
         let state = Arc::clone(&state);
+        state.open.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             tokio::select! {
                 // Faults end connections on purpose.
                 _ = serve(client, &state) => {}
                 () = state.cut.notified() => {}
             }
+            state.open.fetch_sub(1, Ordering::Relaxed);
         });
     }
 }
@@ -255,7 +261,9 @@ impl Connection<'_> {
 
     async fn forward_answers(&self, mut from_server: OwnedReadHalf) -> io::Result<()> {
         loop {
-            let frame = Frame::read(&mut from_server).await?;
+            let mut frame = Frame::read(&mut from_server).await?;
+            // The server does not see the headers of a call that the proxy answers.
+            frame.forbid_header_table();
             let fault = lock(&self.faulty).get(&frame.stream).copied();
             match fault {
                 None => self.send(&frame).await?,

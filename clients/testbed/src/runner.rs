@@ -31,8 +31,6 @@ pub struct Options {
     pub program: Option<PathBuf>,
     /// Whether every mutation meets every fault, not only some.
     pub every_fault: bool,
-    /// Whether the client shares no calls: scenarios about that are skipped.
-    pub without_batching: bool,
     /// Whether the client is dropped, not closed: scenarios about closing are skipped.
     pub without_close: bool,
 }
@@ -40,7 +38,7 @@ pub struct Options {
 impl Options {
     /// Whether a scenario is for other clients.
     const fn skip(&self, scenario: &Scenario) -> bool {
-        scenario.batching && self.without_batching || scenario.closes && self.without_close
+        scenario.closes && self.without_close
     }
 }
 
@@ -48,14 +46,7 @@ impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
         let only = String::new();
-        Self {
-            only,
-            scenarios,
-            program: None,
-            every_fault: false,
-            without_batching: false,
-            without_close: false,
-        }
+        Self { only, scenarios, program: None, every_fault: false, without_close: false }
     }
 }
 

@@ -33,9 +33,6 @@ impl File {
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     pub name: String,
-    /// Whether it is for clients whose concurrent look-ups share calls.
-    #[serde(default)]
-    pub batching: bool,
     /// Whether it is for clients that are closed, not dropped.
     #[serde(default)]
     pub closes: bool,

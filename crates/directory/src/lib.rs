@@ -8,6 +8,7 @@ pub mod encoded;
 pub mod error;
 pub mod folding;
 pub mod history_part;
+pub mod log_pause;
 pub mod model;
 pub mod mutation;
 pub mod pace;

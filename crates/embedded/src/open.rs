@@ -60,7 +60,7 @@ impl Embedded {
         let last_seen = Arc::new(LastSeen::new(stored_time, Instant::now()));
         let token_key = token_key(&open.database)
             .map_err(|error| OpenError::io(folder, io::Error::other(error)))?;
-        let exports = Arc::new(ExportSnapshots::new(options.max_snapshot_growth));
+        let exports = Arc::new(ExportSnapshots::new(options.max_snapshot_writes));
         let degraded = Arc::new(DegradedState::empty());
         let shared = Shared {
             published: published.clone(),

@@ -14,9 +14,9 @@ pub struct Options {
     /// The bytes of the disk that copies of the store and notices leave free for other mutations.
     /// None for a tenth of the disk, at most 8 GiB.
     pub reserved_disk_bytes: Option<u64>,
-    /// The growth of the file, in bytes, at which the snapshot of an export is dropped. None for a
-    /// quarter of the file, at least 256 MiB and at most 4 GiB.
-    pub max_snapshot_growth: Option<u64>,
+    /// The bytes that are written to the file until the snapshot of an export is dropped. None for
+    /// a quarter of the file, at least 256 MiB and at most 4 GiB.
+    pub max_snapshot_writes: Option<u64>,
     /// Whether to create a store in a folder that is empty or does not exist.
     pub create: bool,
     /// Whether a commit waits until the disk has it. A store that is not durable may be damaged if
@@ -31,7 +31,7 @@ impl Default for Options {
             hint_bytes: HINT_BYTES,
             group_limit: 1_024,
             reserved_disk_bytes: None,
-            max_snapshot_growth: None,
+            max_snapshot_writes: None,
             create: true,
             durable: true,
         }

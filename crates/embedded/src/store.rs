@@ -327,9 +327,9 @@ impl Search for Embedded {
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
-        let snapshot = self.published.load_full().ok_or_else(|| self.closed())?;
         let file_bytes = fs::metadata(self.folder.join(FILE)).map_or(0, |file| file.len());
-        Ok(Some(Box::new(self.exports.hold(snapshot, file_bytes))))
+        let export = self.exports.hold(&self.published, file_bytes);
+        Ok(Some(Box::new(export.ok_or_else(|| self.closed())?)))
     }
 }
 

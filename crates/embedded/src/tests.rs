@@ -8,6 +8,7 @@ mod searching;
 mod unreadable;
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,10 @@ fn creation(n: u32) -> Mutation {
     let identities = vec![NewIdentity::new(handle(n), format!("user{n}"))];
     let change = UserChange::Create(NewUser { identities, ..NewUser::default() });
     Mutation::of_user(Tenant::DEFAULT, id(n), Timestamp::from_millis(1_767_225_600_000), change)
+}
+
+fn file_id(folder: &Path) -> FileId {
+    FileId::of(&fs::metadata(folder.join(FILE)).unwrap())
 }
 
 async fn exists(store: &Embedded, n: u32) -> Result<bool, Error> {
@@ -94,7 +99,7 @@ async fn run(good: u64, count: u64) -> Run {
     let store = Arc::new(Embedded::open(folder.path(), options).unwrap());
     let create = |n| store.mutate(creation(n));
     futures_util::future::try_join_all((0..USERS).map(create)).await.unwrap();
-    let file = FileId::of(&fs::metadata(folder.path().join(FILE)).unwrap());
+    let file = file_id(folder.path());
     let position = store.position().await.unwrap();
     let watch = tokio::spawn(first_event(store.clone(), position));
     let failing = Failing::new(file, good..good + count);

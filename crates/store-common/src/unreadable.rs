@@ -1,11 +1,12 @@
 //! Records that cannot be read: what reads many of them leaves them out, and says so.
 
 use std::error::Error;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use metrics::counter;
+
+use polynym_directory::log_pause::LogPause;
 
 /// The counter of changes and events that cannot be read.
 pub const UNREADABLE: (&str, &str) = (
@@ -28,6 +29,7 @@ pub const UNREADABLE_RECORDS: (&str, &str) = (
 /// The pauses between two lines of the log.
 static BULK_LOG: LogPause = LogPause::new(Duration::from_secs(60));
 static RECORD_LOG: LogPause = LogPause::new(Duration::from_secs(1));
+static HISTORY_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 
 /// A kind of records.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +61,13 @@ pub fn readable<T, E: Error + 'static>(kind: Kind, read: Result<T, E>) -> Option
     None
 }
 
+/// Logs a part of a history that cannot be read, at most one a second.
+pub fn report_damaged_history(error: &(dyn Error + 'static)) {
+    if HISTORY_LOG.is_over() {
+        tracing::error!(error, "a history has a damaged record: run `polynym store verify`");
+    }
+}
+
 /// Counts and logs a change or an event that cannot be read. The others still reach the watchers.
 pub fn report_unreadable(user: Option<LocalityId>, error: &(dyn Error + 'static)) {
     counter!(UNREADABLE.0).increment(1);
@@ -72,27 +81,5 @@ pub fn report_unreadable_bulk(tenant: &str, bulk: &str, error: &(dyn Error + 'st
     counter!(UNREADABLE_BULK.0).increment(1);
     if BULK_LOG.is_over() {
         tracing::error!(tenant, bulk, error, "a bulk change cannot be read: it is skipped");
-    }
-}
-
-/// A pause between two lines of the log: what cannot be read once cannot be read every time.
-struct LogPause {
-    pause: Duration,
-    last: Mutex<Option<Instant>>,
-}
-
-impl LogPause {
-    const fn new(pause: Duration) -> Self {
-        Self { pause, last: Mutex::new(None) }
-    }
-
-    /// Whether the pause is over. Then another one begins.
-    fn is_over(&self) -> bool {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_over = last.is_none_or(|last| last.elapsed() >= self.pause);
-        if is_over {
-            *last = Some(Instant::now());
-        }
-        is_over
     }
 }

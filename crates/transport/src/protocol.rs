@@ -112,6 +112,12 @@ pub fn connection_old() -> Status {
     retry(Code::Unavailable, "STREAM_ENDED", message)
 }
 
+/// The status that ends a stream whose client's certificate has expired or was revoked.
+pub fn certificate_distrusted() -> Status {
+    let message = "the client's certificate is no longer valid: continue with a new one";
+    plain(Code::Unauthenticated, "CREDENTIAL_INVALID", message)
+}
+
 /// The status that ends a stream that has not finished in the time of a stop.
 pub fn server_stopping() -> Status {
     let message = "the server stops: continue at another one, or once it is back, from the last \

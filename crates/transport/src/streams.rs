@@ -131,6 +131,7 @@ impl OpenStream {
             };
             match ending.wait_for(is_reached).await.map(|reached| *reached) {
                 Ok(Ending::Stopping) => protocol::server_stopping(),
+                Ok(Ending::Distrusted) => protocol::certificate_distrusted(),
                 Ok(_) => protocol::connection_old(),
                 Err(_) => std::future::pending().await,
             }
@@ -207,6 +208,19 @@ mod tests {
         assert_eq!(fill(&total, IMPORT, &anonymous).len(), 2, "others have the rest");
         let watches = std::iter::from_fn(|| OpenStream::of_caller(&one, WATCH, &anonymous).ok());
         assert_eq!(watches.collect::<Vec<_>>().len(), MAX_CONNECTION_STREAMS - held.len());
+    }
+
+    #[test]
+    fn a_stream_ends_with_the_trust_in_its_client() {
+        let budget = connection(&Arc::default());
+        let streams = [WATCH, IMPORT].map(|method| {
+            OpenStream::of_caller(&budget, method, &named("caller")).unwrap().ended()
+        });
+        budget.end_streams(Ending::Distrusted);
+        for ended in streams {
+            let status = ended.now_or_never().unwrap();
+            assert_eq!(status.code(), tonic::Code::Unauthenticated, "{status:?}");
+        }
     }
 
     #[test]

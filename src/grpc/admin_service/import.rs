@@ -3,6 +3,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use prost::Message;
@@ -23,7 +24,6 @@ use polynym_directory::service::Directory;
 use polynym_directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
-use polynym_transport::protocol::of_message;
 use polynym_transport::rich_status::internal;
 use v1::ImportUsersRequest as Line;
 use v1::import_users_request::Options;
@@ -31,11 +31,13 @@ use v1::user_internals::Hold;
 
 mod batch;
 mod line;
+mod messages;
 mod report;
 mod turns;
 
 use batch::{Keys, LineResult, PendingLine, Repeats, UserLine, Work};
 use line::raw_hold;
+use messages::{has_content, is_one_record, next_line, next_message};
 use report::{Report, Response};
 use turns::Turns;
 
@@ -45,6 +47,8 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_BATCH_LINES: usize = 256;
 /// The maximum number of batches in flight.
 const MAX_BATCHES: usize = 8;
+/// The longest that an import is kept open by empty messages alone.
+const MAX_EMPTY: Duration = Duration::from_secs(5 * 60);
 
 const OPTIONS_RULE: &str = "must be in the first message only, and alone";
 const LINE_RULE: &str = "has one of a user, a tenant_record and an ownerless_hold, and internals \
@@ -150,27 +154,6 @@ fn invalid_field(field: &str, message: &str) -> Status {
     status(Error::invalid(Invalid::Field, field, message))
 }
 
-/// The next message; none at the end.
-async fn next_message(requests: &mut Streaming<Line>) -> Result<Option<Line>, Status> {
-    requests.message().await.map_err(of_message)
-}
-
-/// Whether a message is a line.
-const fn has_content(message: &Line) -> bool {
-    message.user.is_some()
-        || message.internals.is_some()
-        || message.tenant_record.is_some()
-        || message.ownerless_hold.is_some()
-}
-
-/// Whether a line has one record, and internals only with a user.
-fn is_one_record(message: &Line) -> bool {
-    let records =
-        [message.user.is_some(), message.tenant_record.is_some(), message.ownerless_hold.is_some()];
-    let count = records.into_iter().filter(|is_there| *is_there).count();
-    count == 1 && (message.internals.is_none() || message.user.is_some())
-}
-
 /// Reads lines as they arrive.
 struct LineReader {
     import: Arc<Import>,
@@ -186,20 +169,16 @@ struct LineReader {
 impl LineReader {
     /// The next line; none at the end.
     async fn next(&mut self) -> Result<Option<PendingLine>, Status> {
-        loop {
-            let Some(message) = next_message(&mut self.requests).await? else { return Ok(None) };
-            if message.options.is_some() {
-                return Err(invalid_field("options", OPTIONS_RULE));
-            }
-            if !has_content(&message) {
-                continue;
-            }
-            if message.line <= self.last_line {
-                return Err(invalid_field("line", "must be higher than the previous line's"));
-            }
-            self.last_line = message.line;
-            return self.line(message).await.map(Some);
+        let next = next_line(&mut self.requests, MAX_EMPTY).await?;
+        let Some(message) = next else { return Ok(None) };
+        if message.options.is_some() {
+            return Err(invalid_field("options", OPTIONS_RULE));
         }
+        if message.line <= self.last_line {
+            return Err(invalid_field("line", "must be higher than the previous line's"));
+        }
+        self.last_line = message.line;
+        self.line(message).await.map(Some)
     }
 
     async fn line(&mut self, message: Line) -> Result<PendingLine, Status> {

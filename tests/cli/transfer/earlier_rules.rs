@@ -219,7 +219,7 @@ fn identities_of_earlier_rules_move_in_an_import() {
 
     for (line, reason) in [
         (NEW, "IDENTIFIER_INVALID"),
-        (REJECTED, "FIELD_INVALID"),
+        (REJECTED, "IDENTIFIER_INVALID"),
         (OTHER_DISPLAY, "FIELD_INVALID"),
         (OTHER_QUERY, "FIELD_INVALID"),
     ] {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, json};
 
 use super::{embedded, export, import, import_with_kills, sample};
+use crate::scrape::free_address;
 use crate::server::{Server, polynym};
 use crate::stderr;
 use crate::stdout;
@@ -118,11 +119,12 @@ fn large_users() -> Vec<u8> {
 fn an_export_continues_after_its_server_was_restarted() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
-    let serve = |address: &str| {
-        let mut command = polynym(&["serve", "--listen", address, "--log", "error"]);
+    let address = free_address().to_string();
+    let serve = || {
+        let mut command = polynym(&["serve", "--listen", &address, "--log", "error"]);
         Server::start_with(&mut command, &["--store", &store, "--drain", "500ms"])
     };
-    let server = serve("127.0.0.1:0");
+    let server = serve();
     let imported = import(&server, folder.path(), &[], &large_users());
     assert!(imported.status.success(), "{}", stderr(&imported));
     let whole = export(&server, &[]);
@@ -135,10 +137,9 @@ fn an_export_continues_after_its_server_was_restarted() {
     let mut output = child.stdout.take().unwrap();
     let mut text = vec![0; 1 << 20];
     output.read_exact(&mut text).unwrap();
-    let address = server.url.strip_prefix("http://").unwrap().to_owned();
     server.signal("TERM");
     assert!(server.wait().success());
-    let restarted = serve(&address);
+    let restarted = serve();
     output.read_to_end(&mut text).unwrap();
     let ended = child.wait_with_output().unwrap();
     let told = stderr(&ended);

@@ -133,6 +133,23 @@ async fn check_visibility(stores: &Alternating, n: usize) {
     }
 }
 
+/// Requests that are repeated together, right after changes of their users by other routers.
+async fn check_repeated(stores: &Alternating, n: usize) {
+    let asked = [2 * n, 2 * n + 1].map(|user| {
+        let request = Some(IdempotencyKey { key: format!("together {user}"), request_hash: 1 });
+        Mutation { request, ..mutation(users::id(user), UserChange::Disable) }
+    });
+    let ask = async || stores.next_store().mutations.mutate_all(asked.to_vec()).await;
+    ask().await.into_iter().for_each(|outcome| drop(outcome.unwrap()));
+    for user in [2 * n, 2 * n + 1] {
+        stores.change(users::id(user), UserChange::Enable).await;
+    }
+    for outcome in ask().await {
+        let user = outcome.unwrap().into_user().unwrap();
+        assert_eq!(user.state, Life::Active, "a repeated request shows the earlier user");
+    }
+}
+
 /// Steps of a bulk change, each right after one that affects it.
 async fn check_bulk_change(stores: &Alternating, n: usize) {
     let (id, server) = (format!("bulk-{n}"), users::id(n));
@@ -166,6 +183,7 @@ async fn a_mutation_sees_acknowledged_writes_of_another_router() {
     let stores = Alternating::new(cluster, &name).await;
     for n in 0..20 {
         check_visibility(&stores, n).await;
+        check_repeated(&stores, n).await;
     }
     let create = TenantChange::Set(PolicyUpdate::default());
     stores.mutate(users::tenant_mutation(create)).await.unwrap();

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime};
 
 use rcgen::{CertificateParams, DnType, SanType};
@@ -40,7 +42,7 @@ fn entry(name: &str, role: &str, credential: &str) -> String {
 
 /// A server that trusts the clients of an authority.
 fn serve(authority: &Authority, callers: &str, mode: &str) -> Server {
-    serve_with(authority, callers, mode, &[])
+    serve_with(authority, callers, mode, &["--drain=1s"])
 }
 
 fn serve_with(authority: &Authority, callers: &str, mode: &str, more: &[&str]) -> Server {
@@ -48,7 +50,6 @@ fn serve_with(authority: &Authority, callers: &str, mode: &str, more: &[&str]) -
     let file = |name| authority.path(name);
     let own = [
         "--sample",
-        "--drain=1s",
         "--tls-cert",
         &file("server.pem"),
         "--tls-key",
@@ -219,6 +220,40 @@ fn connections_end_with_their_certificates() {
     let others = Authority::new();
     fs::copy(others.path("ca.pem"), authority.path("ca.pem")).unwrap();
     println!("another authority after {:?}", lifetime(&mut stream));
+}
+
+/// A stop prolongs no certificate: an import ends with that of its client, long before the server
+/// would end it.
+#[test]
+fn a_stream_ends_with_its_certificate_while_the_server_stops() {
+    let authority = Authority::new();
+    let callers = entry("ops", "admin", "certificate = \"dns:ops.corp\"");
+    let more = ["--drain=100s", "--call-timeout=1h"];
+    let server = serve_with(&authority, &callers, "required", &more);
+    let mut brief = named(&["dns:ops.corp"]);
+    // It lasts until the import is open, even on a busy machine.
+    brief.not_after = (SystemTime::now() + Duration::from_secs(15)).into();
+    authority.issue("client", brief);
+    let file = |name: &str| authority.path(name);
+    let mut import = polynym(&["import", "-", "--server", &server.url])
+        .args(["--ca", &file("ca.pem"), "--cert", &file("client.pem")])
+        .args(["--key", &file("client.key")])
+        .current_dir(file(""))
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = import.stdin.take().unwrap();
+    input.write_all(b"{\"identities\": [{\"identifier\": {\"handle\": \"imported\"}}]}\n").unwrap();
+    authority.issue("other", named(&["dns:ops.corp"]));
+    let is_imported = || run(&server, &authority, Some("other"), &["resolve", "handle:imported"]);
+    while is_imported().is_err() {
+        sleep(Duration::from_millis(50));
+    }
+    server.signal("TERM");
+    let told = String::from_utf8(import.wait_with_output().unwrap().stderr).unwrap();
+    assert!(told.contains("CREDENTIAL_INVALID"), "{told}");
+    drop(input);
 }
 
 /// Connections with a certificate count for its caller before the first call. As unauthenticated

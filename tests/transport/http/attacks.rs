@@ -57,22 +57,27 @@ fn answers(url: &str) {
     }
 }
 
-/// Connections that say nothing, that stop within the headers, and that send them byte by byte.
+/// Connections that say nothing, that stop within the headers, and that send them byte by byte, as
+/// their first request or after another one.
 #[test]
 fn slow_headers_end_within_seconds() {
     let (_server, url) = serve(&[]);
     let mut silent: Vec<_> = (0..50).map(|_| connect(&url)).collect();
     let mut stopped: Vec<_> = (0..50).map(|_| connect(&url)).collect();
     let mut slow: Vec<_> = (0..50).map(|_| connect(&url)).collect();
+    let mut second: Vec<_> = (0..50).map(|_| connect(&url)).collect();
     for stream in &mut stopped {
         stream.write_all(&head("").as_bytes()[..60]).unwrap();
+    }
+    for stream in &mut second {
+        stream.write_all(call("").as_bytes()).unwrap();
     }
     let begun = Instant::now();
     let text = head(&"x: y\r\n".repeat(50));
     let mut bytes = text.bytes();
     while begun.elapsed() < Duration::from_secs(13) {
         let byte = bytes.next().unwrap();
-        for stream in &mut slow {
+        for stream in slow.iter_mut().chain(&mut second) {
             // The server may have closed it.
             let _ = stream.write_all(&[byte]);
         }
@@ -81,6 +86,9 @@ fn slow_headers_end_within_seconds() {
     }
     for stream in silent.iter_mut().chain(&mut stopped).chain(&mut slow) {
         assert_eq!(statuses(&read_all(stream)), [""; 0]);
+    }
+    for stream in &mut second {
+        assert_eq!(statuses(&read_all(stream)), ["200"]);
     }
 }
 

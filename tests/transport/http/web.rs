@@ -18,10 +18,8 @@ const TEXT: &str = "application/grpc-web-text";
 const WATCH: &str = "/polynym.v1.DirectoryService/Watch";
 
 fn resolve(handle: &str) -> Vec<u8> {
-    let identifier = v1::Identifier {
-        kind: Some(v1::identifier::Kind::Handle(handle.to_owned())),
-        ..Default::default()
-    };
+    let handle = v1::identifier::Kind::Handle(handle.to_owned());
+    let identifier = v1::Identifier { kind: Some(handle) };
     let request = v1::ResolveIdentityRequest { identifier: Some(identifier), ..Default::default() };
     envelope(&request.encode_to_vec())
 }

@@ -1,5 +1,5 @@
-//! Floods of frames that are no calls, from clients without a credential: their connections end,
-//! and another caller's look-ups go on beside them.
+//! Floods of frames from clients without a credential: their connections end, and another caller's
+//! look-ups go on beside them.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,16 @@ use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use super::block_on;
-use super::raw::{PREFACE, SETTINGS, WINDOW_UPDATE};
+use super::raw::{DATA, HEADERS, PREFACE, RESET, SETTINGS, WINDOW_UPDATE};
 use super::store::{TestStore, tests_on_store};
 use crate::calls::{Client, handle};
 use crate::server::Server;
 
 const PING: u8 = 6;
 const PRIORITY: u8 = 2;
+const CONTINUATION: u8 = 9;
+/// The flag of the last frame of headers.
+const END_HEADERS: u8 = 4;
 /// A type that no specification has.
 const UNKNOWN: u8 = 0x77;
 const CONNECTIONS: usize = 64;
@@ -23,13 +26,18 @@ const CONNECTIONS: usize = 64;
 const THREADS: usize = 2;
 /// The time after which a closed connection is opened again: connecting is another attack.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The frames of a flood, which are sent again and again.
+const FRAMES: u32 = 5_000;
 /// The look-ups of the other caller in each phase.
 const LOOK_UPS: usize = 40;
+/// The look-ups of a measurement.
+const MEASURED: usize = 2_000;
 /// How often a slow phase is measured again.
 const ROUNDS: usize = 10;
 
-fn frame(kind: u8, stream: u8, payload: &[u8]) -> Vec<u8> {
-    [&[0, 0, payload.len() as u8, kind, 0, 0, 0, 0, stream], payload].concat()
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let head = [0, 0, payload.len() as u8, kind, flags];
+    [&head, &stream.to_be_bytes()[..], payload].concat()
 }
 
 /// Clients that send frames as fast as they can, and connect again when the server closes a
@@ -97,7 +105,7 @@ impl Flooding {
     fn connect(address: &str) -> Self {
         let mut stream = TcpStream::connect(address).unwrap();
         // The server may close it at any time: the next write tells.
-        let _ = stream.write_all(&[PREFACE, &frame(SETTINGS, 0, &[])].concat());
+        let _ = stream.write_all(&[PREFACE, &frame(SETTINGS, 0, 0, &[])].concat());
         stream.set_nonblocking(true).unwrap();
         Self { stream, sent: 0, closed: None }
     }
@@ -118,10 +126,10 @@ impl Flooding {
     }
 }
 
-/// The times of look-ups, one after the other.
-async fn look_ups(client: &mut Client) -> Vec<Duration> {
+/// The times of look-ups, one after the other, the shortest first.
+async fn look_ups(client: &mut Client, count: usize) -> Vec<Duration> {
     let mut times = Vec::new();
-    for _ in 0..LOOK_UPS {
+    for _ in 0..count {
         let begun = Instant::now();
         let status = client.resolve(handle("nobody")).await.unwrap_err();
         assert_eq!(status.code(), tonic::Code::NotFound, "{status:?}");
@@ -131,28 +139,33 @@ async fn look_ups(client: &mut Client) -> Vec<Duration> {
     times
 }
 
-fn median(times: &[Duration]) -> Duration {
-    times[times.len() / 2]
+async fn median(client: &mut Client) -> Duration {
+    look_ups(client, LOOK_UPS).await[LOOK_UPS / 2]
+}
+
+async fn p99(client: &mut Client) -> f64 {
+    let time = look_ups(client, MEASURED).await[MEASURED * 99 / 100];
+    time.as_secs_f64() * 1_000.0
 }
 
 /// Asserts that look-ups go on beside floods of these frames, and that each connection ends.
 fn goes_on_beside(server: &Server, address: &str, floods: &[(&str, Vec<u8>)], connections: usize) {
     block_on(async {
         let mut client = Client::connect(&server.url).await;
-        let alone = median(&look_ups(&mut client).await);
-        for (what, frame) in floods {
-            let flood = Flood::start(address, &frame.repeat(5_000), connections);
+        let alone = median(&mut client).await;
+        for (what, frames) in floods {
+            let flood = Flood::start(address, frames, connections);
             let begun = Instant::now();
             while flood.closed.load(Relaxed) < connections {
                 assert!(begun.elapsed() < super::TIMEOUT, "{what}: the connections stay open");
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
             let limit = 5 * alone + Duration::from_millis(50);
-            let mut beside = median(&look_ups(&mut client).await);
+            let mut beside = median(&mut client).await;
             // Other tests may take the processors meanwhile.
             for _ in 0..ROUNDS {
                 if beside >= limit {
-                    beside = median(&look_ups(&mut client).await);
+                    beside = median(&mut client).await;
                 }
             }
             let closed = flood.end();
@@ -163,18 +176,35 @@ fn goes_on_beside(server: &Server, address: &str, floods: &[(&str, Vec<u8>)], co
 }
 
 fn frames_without_calls() -> Vec<(&'static str, Vec<u8>)> {
+    let frames = [
+        ("windows", frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])),
+        ("unknown frames", frame(UNKNOWN, 0, 0, &[])),
+        ("pings", frame(PING, 0, 0, &[0; 8])),
+        ("priorities", frame(PRIORITY, 0, 1, &[0, 0, 0, 3, 0])),
+        ("settings", frame(SETTINGS, 0, 0, &[])),
+    ];
+    frames.map(|(what, frame)| (what, frame.repeat(FRAMES as usize))).to_vec()
+}
+
+/// Streams that are reset at once (CVE-2023-44487), headers without an end (CVE-2024-27316), and
+/// empty messages of a stream.
+fn frames_of_streams() -> Vec<(&'static str, Vec<u8>)> {
+    // POST http /
+    let open = |stream, flags| frame(HEADERS, flags, stream, &[0x83, 0x86, 0x84]);
+    let reset = |stream| [open(stream, END_HEADERS), frame(RESET, 0, stream, &[0, 0, 0, 8])];
+    let endless = |start: Vec<u8>, more: Vec<u8>| [start, more.repeat(FRAMES as usize)].concat();
     vec![
-        ("windows", frame(WINDOW_UPDATE, 0, &[0, 0, 0, 1])),
-        ("unknown frames", frame(UNKNOWN, 0, &[])),
-        ("pings", frame(PING, 0, &[0; 8])),
-        ("priorities", frame(PRIORITY, 1, &[0, 0, 0, 3, 0])),
-        ("settings", frame(SETTINGS, 0, &[])),
+        ("resets", (0..FRAMES).flat_map(|n| reset(2 * n + 1).concat()).collect()),
+        ("headers", endless(open(1, 0), frame(CONTINUATION, 0, 1, b"\0\x01x\x01y"))),
+        ("empty data", endless(open(1, END_HEADERS), frame(DATA, 0, 1, &[]))),
     ]
 }
 
 tests_on_store! {
     strangers_who_flood_the_port_of_grpc_lose_their_connections
     strangers_who_flood_the_http_port_lose_their_connections
+    strangers_who_flood_streams_of_grpc_lose_their_connections
+    strangers_who_flood_streams_of_http_lose_their_connections
 }
 
 fn strangers_who_flood_the_port_of_grpc_lose_their_connections(store: &TestStore) {
@@ -189,4 +219,48 @@ fn strangers_who_flood_the_http_port_lose_their_connections(store: &TestStore) {
     let url = server.http_url();
     let address = url.trim_start_matches("http://");
     goes_on_beside(&server, address, &frames_without_calls()[..3], CONNECTIONS);
+}
+
+fn strangers_who_flood_streams_of_grpc_lose_their_connections(store: &TestStore) {
+    let server = store.serve(&[]);
+    let address = server.url.trim_start_matches("http://");
+    goes_on_beside(&server, address, &frames_of_streams(), CONNECTIONS);
+}
+
+fn strangers_who_flood_streams_of_http_lose_their_connections(store: &TestStore) {
+    let mut server = store.serve(&["--http-listen", "127.0.0.1:0"]);
+    let url = server.http_url();
+    goes_on_beside(&server, url.trim_start_matches("http://"), &frames_of_streams(), CONNECTIONS);
+}
+
+/// Measures a caller beside each flood: the table of docs/security.md. Alone, threads compute in
+/// place of those that flood.
+#[test]
+#[ignore = "takes a minute, and measures an idle machine"]
+fn long_floods_beside_a_healthy_caller() {
+    let store = crate::test_store();
+    let mut server = store.serve(&["--http-listen", "127.0.0.1:0"]);
+    let ports = [("gRPC", server.url.clone()), ("HTTP", server.http_url())];
+    println!("| flood | port | p99 alone, ms | beside it, ms | ratio |");
+    block_on(async {
+        let mut client = Client::connect(&server.url).await;
+        for (port, url) in &ports {
+            for (what, frames) in [frames_without_calls(), frames_of_streams()].concat() {
+                let busy = Arc::new(AtomicBool::new(true));
+                let threads = [(); THREADS].map(|()| {
+                    let busy = busy.clone();
+                    thread::spawn(move || while busy.load(Relaxed) {})
+                });
+                let alone = p99(&mut client).await;
+                busy.store(false, Relaxed);
+                threads.into_iter().for_each(|thread| thread.join().unwrap());
+                let address = url.trim_start_matches("http://");
+                let flood = Flood::start(address, &frames, CONNECTIONS);
+                let beside = p99(&mut client).await;
+                flood.end();
+                let ratio = beside / alone;
+                println!("| {what} | {port} | {alone:.1} | {beside:.1} | {ratio:.1} |");
+            }
+        }
+    });
 }

@@ -3,14 +3,18 @@
 `Client` is for threads, `AsyncClient` for asyncio.
 """
 
-from polynym._async_client import AsyncClient, AsyncWatch
-from polynym._client import Client, Watch
-from polynym._lookups import Answer, Consistency
-from polynym._watch import WatchEvent
+from polynym import reasons
+from polynym._async_client import AsyncClient
+from polynym._client import Client
+from polynym._lookups import Answer, Consistency, Found
+from polynym._rules import Attempt
+from polynym._settings import VERSION
+from polynym._watch import AsyncWatch, Watch, WatchEvent, event_type
 from polynym.errors import (
     Aborted,
     AlreadyExists,
     Cancelled,
+    Closed,
     DeadlineExceeded,
     FailedPrecondition,
     Internal,
@@ -27,17 +31,22 @@ from polynym.errors import (
 )
 from polynym.identifiers import email, handle, phone, social, url
 
+__version__ = VERSION
+
 __all__ = [
     "Aborted",
     "AlreadyExists",
     "Answer",
     "AsyncClient",
     "AsyncWatch",
+    "Attempt",
     "Cancelled",
     "Client",
+    "Closed",
     "Consistency",
     "DeadlineExceeded",
     "FailedPrecondition",
+    "Found",
     "Internal",
     "InvalidArgument",
     "NotFound",
@@ -51,9 +60,12 @@ __all__ = [
     "Unimplemented",
     "Watch",
     "WatchEvent",
+    "__version__",
     "email",
+    "event_type",
     "handle",
     "phone",
+    "reasons",
     "social",
     "url",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,13 +13,14 @@ import grpc
 import grpc.aio
 
 from polynym._methods import Metadata, Method, Request, Response
-from polynym._rules import Result, Rules, Send, Sleep, Steps
+from polynym._rules import Patience, Result, Rules, Send, Sleep, Steps
+from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
-from polynym.errors import from_rpc_error
+from polynym.errors import PolynymError, closed
 
 
 class AsyncCalls:
-    """A channel to a server, and the calls on it."""
+    """Connections to servers, and the calls on them."""
 
     def __init__(
         self,
@@ -27,45 +30,42 @@ class AsyncCalls:
         options: ChannelOptions,
     ) -> None:
         self.rules = rules
-        self._address = settings.checked_address(rules.token())
-        self._options = channel_options(self._address, options)
-        self._credentials = settings.credentials() if self._address.is_tls else None
+        is_tls = rules.servers.all[0].address.is_tls
+        self._certificates = settings.certificates() if is_tls else None
         self._interceptors = list(interceptors)
-        self._channel: grpc.aio.Channel | None = None
-        self._multi_callables: dict[str, Any] = {}
-        self._channel_of: WeakKeyDictionary[Any, grpc.aio.Channel] = WeakKeyDictionary()
-        rules.reconnect = self._leave_channel
+        self._options = options
+        self._closed = asyncio.Event()
+        self._connection_of: WeakKeyDictionary[Any, Connection] = WeakKeyDictionary()
 
-    def _leave_channel(self) -> None:
-        """Lets the next call open a channel. The former one lives as long as its calls."""
-        self._channel = None
-        self._multi_callables = {}
+    def _connection(self, server: Server) -> Connection:
+        """Returns the connection to a server. It belongs to the event loop of the first call."""
+        if server.connection is None:
+            self.rules.check()
+            server.connection = self._connect(server)
+        return server.connection
 
-    def _open_channel(self) -> grpc.aio.Channel:
-        """Returns the channel. It belongs to the event loop of the first call."""
-        if self.rules.is_closed:
-            raise ValueError("the client is closed")
-        if self._channel is None:
-            target, options = self._address.target, self._options
-            if self._credentials is None:
-                self._channel = grpc.aio.insecure_channel(
-                    target, options, interceptors=self._interceptors
-                )
-            else:
-                self._channel = grpc.aio.secure_channel(
-                    target, self._credentials, options, interceptors=self._interceptors
-                )
-        return self._channel
+    def _connect(self, server: Server) -> Connection:
+        FORKS.use("asyncio")
+        target, has_others = server.address.target, len(self.rules.servers.all) > 1
+        options = channel_options(server.address, self._options, has_others=has_others)
+        if self._certificates is None:
+            return Connection(
+                grpc.aio.insecure_channel(target, options, interceptors=self._interceptors)
+            )
+        credentials = grpc.ssl_channel_credentials(**self._certificates)
+        return Connection(
+            grpc.aio.secure_channel(target, credentials, options, interceptors=self._interceptors)
+        )
 
     async def close(self) -> None:
-        """Closes the connection."""
+        """Closes the connections."""
         self.rules.is_closed = True
-        self._multi_callables.clear()
-        channels = set(self._channel_of.values())
-        if self._channel is not None:
-            channels.add(self._channel)
-        for channel in channels:
-            await channel.close()
+        self._closed.set()
+        connections = [server.connection for server in self.rules.servers.all]
+        opened = {*self._connection_of.values(), *connections} - {None}
+        for connection in opened:
+            if connection is not None:
+                await connection.channel.close()
 
     async def unary(
         self,
@@ -85,10 +85,21 @@ class AsyncCalls:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> AsyncIterator[Response]:
-        """Calls a method with several responses. Nothing is retried."""
-        call = self.open_stream(method, request, timeout, metadata)
-        async for response in responses(call):
-            yield response
+        """Calls a method with several responses. Nothing is retried that a server may have seen."""
+        prepared = method.prepare(request, self.rules.tenant)
+        patience = Patience(self.rules, self.rules.deadline(timeout))
+        delay: float | None = 0.0
+        while delay is not None:
+            await self.sleep(delay)
+            stream = AsyncStream(self, "unary_stream", method, prepared, timeout, metadata)
+            try:
+                async for response in stream.responses():
+                    yield response
+                return
+            except PolynymError as error:
+                delay = patience.delay() if error.is_never_sent else None
+                if delay is None:
+                    raise
 
     async def stream_stream(
         self,
@@ -98,35 +109,18 @@ class AsyncCalls:
         metadata: Metadata = (),
     ) -> AsyncIterator[Response]:
         """Calls a method with several requests and responses. Nothing is retried."""
-        multi = self._multi_callable("stream_stream", method)
-        call = self._kept(multi(requests, timeout=timeout, metadata=self.rules.headers(metadata)))
-        async for response in responses(call):
+        stream = AsyncStream(self, "stream_stream", method, requests, timeout, metadata)
+        async for response in stream.responses():
             yield response
-
-    def open_stream(
-        self,
-        method: Method[Request, Response],
-        request: Request,
-        timeout: float | None,
-        metadata: Metadata,
-    ) -> Any:
-        """Begins a call with several responses. Returns the call of gRPC."""
-        prepared = method.prepare(request, self.rules.tenant)
-        multi = self._multi_callable("unary_stream", method)
-        return self._kept(multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata)))
 
     async def run(self, steps: Steps[Result]) -> Result:
         """Performs the steps of a call, and returns its result."""
         try:
             step = next(steps)
             while True:
-                if isinstance(step, Sleep):
-                    await asyncio.sleep(step.seconds)
-                    step = next(steps)
-                    continue
                 try:
-                    response = await self._send(step)
-                except grpc.RpcError as fault:
+                    response = await self._perform(step)
+                except (grpc.RpcError, asyncio.CancelledError) as fault:
                     step = steps.throw(fault)
                 else:
                     step = steps.send(response)
@@ -134,51 +128,101 @@ class AsyncCalls:
             result: Result = end.value
             return result
 
-    async def _send(self, step: Send) -> Any:
-        multi = self._multi_callable("unary_unary", step.method)
-        call = self._kept(multi(step.request, timeout=step.timeout, metadata=step.metadata))
+    async def _perform(self, step: Send | Sleep) -> Any:
+        if isinstance(step, Sleep):
+            return await self.sleep(step.seconds)
+        options = {"timeout": step.timeout, "metadata": step.metadata}
+        call = self.open(step.server, "unary_unary", step.method, step.request, **options)
         try:
             return await call
         except asyncio.CancelledError:
             if self.rules.is_closed and not is_cancelled():
-                raise closed_error() from None
+                raise closed_fault() from None
             raise
 
-    def _kept(self, call: Any) -> Any:
-        """Keeps the channel of a call as long as the call: a channel ends when nobody has it."""
-        self._channel_of[call] = self._open_channel()
+    async def sleep(self, seconds: float) -> None:
+        """Waits, but not longer than until the client is closed."""
+        if seconds:
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._closed.wait(), seconds)
+
+    def open(
+        self, server: Server, kind: str, method: Method[Any, Any], request: Any, **options: Any
+    ) -> Any:
+        """Begins a call. Returns the call of gRPC."""
+        connection = self._connection(server)
+        call = connection.caller(kind, method)(request, **options)
+        # A channel ends when nobody has it.
+        self._connection_of[call] = connection
         return call
 
-    def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
-        multi = self._multi_callables.get(method.path)
-        if multi is None:
-            multi = getattr(self._open_channel(), kind)(
-                method.path,
-                request_serializer=method.request.SerializeToString,
-                response_deserializer=method.response.FromString,
-            )
-            self._multi_callables[method.path] = multi
-        return multi
+
+class AsyncStream:
+    """A call with several responses."""
+
+    def __init__(
+        self,
+        calls: AsyncCalls,
+        kind: str,
+        method: Method[Any, Any],
+        request: Any,
+        timeout: float | None,
+        metadata: Metadata,
+    ) -> None:
+        self._rules = calls.rules
+        self._rules.check()
+        self._method = method
+        self._began = time.monotonic()
+        self._server = calls.rules.servers.next()
+        headers = calls.rules.headers(metadata)
+        self._call = calls.open(
+            self._server, kind, method, request, timeout=timeout, metadata=headers
+        )
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        """Returns the responses, with errors of gRPC."""
+        responses: AsyncIterator[Any] = aiter(self._call)
+        return responses
+
+    async def responses(self) -> AsyncIterator[Any]:
+        """Yields the responses, with errors of this package."""
+        error: PolynymError | None = None
+        try:
+            async for response in self:
+                yield response
+        except grpc.RpcError as fault:
+            error = self._rules.error_of(fault)
+            raise error from fault
+        except asyncio.CancelledError:
+            if self._rules.is_closed and not is_cancelled():
+                raise closed() from None
+            raise
+        finally:
+            self.end(error)
+
+    def end(self, error: PolynymError | None) -> None:
+        """Notes the end of the stream, by an error or without one."""
+        if error is not None and error.is_never_sent:
+            self._server.leave()
+        self._rules.observe(self._server, self._method, self._began, error)
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels the call."""
+        self._call.cancel()
+
+    def replace_connection(self) -> None:
+        """Lets the next call have a new connection."""
+        self._server.replace_connection()
 
 
-async def responses(call: Any) -> AsyncIterator[Any]:
-    """Yields the responses of a call, with errors of this package."""
-    try:
-        async for response in call:
-            yield response
-    except grpc.RpcError as fault:
-        raise from_rpc_error(fault) from fault
-    finally:
-        call.cancel()
+def is_cancelled(*, unless_known: bool = True) -> bool:
+    """Returns whether the current task is being cancelled. Python 3.10 does not say."""
+    return getattr(asyncio.current_task(), "cancelling", lambda: unless_known)() > 0
 
 
-def is_cancelled() -> bool:
-    """Returns whether the current task is being cancelled, or may be: Python 3.10 does not say."""
-    return getattr(asyncio.current_task(), "cancelling", lambda: 1)() > 0
-
-
-def closed_error() -> grpc.aio.AioRpcError:
-    """Returns the error of a call whose client was closed."""
+def closed_fault() -> grpc.aio.AioRpcError:
+    """Returns the failure of an attempt whose client was closed."""
     nothing = grpc.aio.Metadata()
-    code, text = grpc.StatusCode.CANCELLED, "the client was closed"
+    code, text = grpc.StatusCode.CANCELLED, "the client is closed"
     return grpc.aio.AioRpcError(code, nothing, nothing, details=text)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
-import grpc
-
 from polynym import _lookups, _pages, _watch, v1
-from polynym._async_calls import AsyncCalls, is_cancelled
+from polynym._async_calls import AsyncCalls
 from polynym._batching import Batcher
-from polynym._lookups import Answer, Consistency
+from polynym._lookups import Answer, Consistency, Found
 from polynym._pages import EventTypes
-from polynym._rules import Rules
+from polynym._rules import Observer, Rules, connect
+from polynym._servers import Servers
 from polynym._settings import ChannelOptions, PathLike, Settings
-from polynym._watch import Progress, WatchEvent
-from polynym.errors import PolynymError, from_rpc_error
 from polynym.v1.stubs import (
-    WATCH,
     AsyncAdminService,
     AsyncDirectoryService,
     AsyncInboxService,
@@ -48,7 +43,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        server: str | None = None,
+        server: str | Sequence[str] | None = None,
         *,
         token: str | None = None,
         token_file: PathLike | None = None,
@@ -59,7 +54,11 @@ class AsyncClient:
         tenant: str = "",
         timeout: float = 2.0,
         retries: int = 2,
+        wait_for_ready: bool = True,
+        first_wait: float = 0.05,
+        longest_wait: float = 1.0,
         batching: bool = True,
+        observer: Observer | None = None,
         interceptors: Sequence[Any] = (),
         options: ChannelOptions = (),
     ) -> None:
@@ -67,7 +66,8 @@ class AsyncClient:
 
         Args:
             server: `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`; by default
-                `POLYNYM_SERVER`, and then `http://127.0.0.1:7171`.
+                `POLYNYM_SERVER`, and then `http://127.0.0.1:7171`. Several are a list, or a text
+                with commas: they take turns, and stand in for one another.
             token: The caller's token.
             token_file: A file with the token, read again when it changes; by default
                 `POLYNYM_TOKEN_FILE`.
@@ -79,12 +79,28 @@ class AsyncClient:
             tenant: The tenant of requests that name none.
             timeout: The seconds for a call with all of its attempts.
             retries: How many further attempts follow one that failed.
+            wait_for_ready: Whether calls wait for a server that cannot be reached, until their
+                deadlines. Otherwise they fail at once.
+            first_wait: The seconds between the first two tries to connect; then twice as long.
+            longest_wait: The most seconds between two tries to connect.
             batching: Whether look-ups that are made at the same time share calls.
+            observer: A function that is called after each attempt, with an `Attempt`.
             interceptors: Interceptors of grpc.aio.
             options: Further options of the gRPC channel.
         """
         settings = Settings(server, token, token_file, ca, cert, key, insecure)
-        rules = Rules(tenant, timeout, retries, settings.token_source())
+        source = settings.token_source()
+        rules = Rules(
+            tenant=tenant,
+            timeout=timeout,
+            retries=retries,
+            token=source,
+            servers=Servers(settings.checked_addresses(source())),
+            wait_for_ready=wait_for_ready,
+            first_wait=first_wait,
+            longest_wait=longest_wait,
+            observer=observer,
+        )
         self._calls = AsyncCalls(settings, rules, interceptors, options)
 
         self._batcher = Batcher(self._calls) if batching else None
@@ -94,8 +110,16 @@ class AsyncClient:
         self.inbox = AsyncInboxService(self._calls)
         self.admin = AsyncAdminService(self._calls)
 
+    async def connect(self) -> AsyncClient:
+        """Connects now, not with the first call, and returns the client.
+
+        Raises `Unavailable` if no server can be reached within the client's timeout.
+        """
+        await self._calls.run(connect(self._calls.rules))
+        return self
+
     async def close(self) -> None:
-        """Closes the connection. Open calls fail."""
+        """Closes the connections. Open calls fail, and later ones, too: with `Closed`."""
         await self._calls.close()
 
     async def __aenter__(self) -> AsyncClient:
@@ -161,6 +185,28 @@ class AsyncClient:
             _lookups.resolve_many(calls.rules, options, list(identifiers), timeout)
         )
 
+    async def get_or_create(
+        self,
+        identifier: v1.Identifier,
+        user: v1.User | None = None,
+        *,
+        tenant: str = "",
+        timeout: float | None = None,
+    ) -> Found:
+        """Returns the owner of an identifier, and creates it if there is none: `user, created`.
+
+        However many callers do this at the same time, one user is created.
+
+        Args:
+            identifier: The identifier. It is added to the identities of a new user.
+            user: What a new user has.
+            tenant: The tenant of the user.
+            timeout: The seconds for all calls together.
+        """
+        rules, new = self._calls.rules, v1.User() if user is None else user
+        steps = _lookups.get_or_create(rules, identifier, new, tenant, timeout)
+        return await self._calls.run(steps)
+
     async def get_user(
         self,
         user_id: str,
@@ -173,7 +219,7 @@ class AsyncClient:
         request = _pages.user_request(user_id, tenant, fields)
         return (await self.directory.GetUser(request, timeout=timeout)).user
 
-    async def search(
+    def search(
         self,
         filter: str = "",  # noqa: A002
         order_by: str = "",
@@ -188,14 +234,9 @@ class AsyncClient:
         Reads page by page. The timeout is that of each page.
         """
         request = _pages.search_request(filter, order_by, tenant, fields, page_size)
-        has_more = True
-        while has_more:
-            page = await self.directory.SearchUsers(request, timeout=timeout)
-            for user in page.users:
-                yield user
-            has_more = _pages.advance(request, page)
+        return self.directory.search_users(request, timeout=timeout)
 
-    async def history(
+    def history(
         self,
         user: str | v1.Identifier,
         *,
@@ -218,12 +259,7 @@ class AsyncClient:
             timeout: The seconds for each page.
         """
         request = _pages.history_request(user, start, end, types, tenant, page_size)
-        has_more = True
-        while has_more:
-            page = await self.directory.ListHistory(request, timeout=timeout)
-            for event in page.events:
-                yield event
-            has_more = _pages.advance(request, page)
+        return self.directory.list_history(request, timeout=timeout)
 
     def watch(
         self,
@@ -232,7 +268,7 @@ class AsyncClient:
         user_ids: Iterable[str] = (),
         types: EventTypes = (),
         tenant: str = "",
-    ) -> AsyncWatch:
+    ) -> _watch.AsyncWatch:
         """Watches the events of a tenant as they are committed.
 
         Args:
@@ -243,96 +279,4 @@ class AsyncClient:
             tenant: The tenant to watch.
         """
         request = _watch.watch_request(resume_token, list(user_ids), list(types), tenant)
-        return AsyncWatch(self._calls, Progress(request, self._calls.rules))
-
-
-class AsyncWatch(AsyncIterator[WatchEvent]):
-    """Yields events with their tokens, and resumes by itself when the connection is lost.
-
-    Entering it as a context manager waits until the watch has begun: changes that are acknowledged
-    after that are among its events. Leaving it ends the watch.
-    """
-
-    def __init__(self, calls: AsyncCalls, progress: Progress) -> None:
-        self._calls = calls
-        self._progress = progress
-        self._is_closed = False
-        self._call: Any = None
-        self._responses: AsyncIterator[v1.WatchResponse] | None = None
-        self._early: WatchEvent | None = None
-
-    @property
-    def resume_token(self) -> str:
-        """The token with which a later watch resumes after what was received so far."""
-        return self._progress.resume_token
-
-    def close(self) -> None:
-        """Ends the watch. Its iteration ends."""
-        self._is_closed = True
-        if self._call is not None:
-            self._call.cancel()
-
-    async def __aenter__(self) -> AsyncWatch:
-        self._early = await self._receive()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __aiter__(self) -> AsyncWatch:
-        return self
-
-    async def __anext__(self) -> WatchEvent:
-        event, self._early = self._early, None
-        while event is None:
-            if self._is_closed:
-                raise StopAsyncIteration
-            event = await self._receive()
-        return event
-
-    async def _receive(self) -> WatchEvent | None:
-        """Waits for a response, of this connection or the next. Returns its event, if any."""
-        while not self._is_closed:
-            try:
-                return self._progress.accept(await self._next_response())
-            except asyncio.TimeoutError:
-                self._calls.rules.replace_connection()
-                error = _watch.ENDED
-            except StopAsyncIteration:
-                error = _watch.ENDED
-            except grpc.RpcError as fault:
-                error = from_rpc_error(fault)
-            except asyncio.CancelledError:
-                if not self._is_closed or is_cancelled():
-                    raise
-                break
-            self._end_call()
-            await self._wait_before_resuming(error)
-        return None
-
-    def _end_call(self) -> None:
-        call, self._call, self._responses = self._call, None, None
-        if call is not None:
-            call.cancel()
-
-    async def _wait_before_resuming(self, error: PolynymError) -> None:
-        delay = self._progress.delay(error)
-        if delay is None:
-            self.close()
-            raise error
-        await asyncio.sleep(delay)
-
-    async def _next_response(self) -> v1.WatchResponse:
-        if self._responses is not None:
-            # A server that is silent counts as lost.
-            return await asyncio.wait_for(anext(self._responses), _watch.LONGEST_SILENCE)
-        self._call = self._calls.open_stream(WATCH, self._progress.request(), None, ())
-        responses: AsyncIterator[v1.WatchResponse] = aiter(self._call)
-        first = await asyncio.wait_for(anext(responses), _watch.FIRST_RESPONSE)
-        self._responses = responses
-        return first
+        return _watch.AsyncWatch(self._calls, _watch.Progress(request, self._calls.rules))

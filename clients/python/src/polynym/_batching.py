@@ -1,70 +1,47 @@
-"""Automatic batching: look-ups that callers make at the same time share calls.
-
-A look-up goes at once, alone, while fewer than two calls with the same options are under way.
-Otherwise it waits, and goes together with the others that wait when one returns. No timer is
-involved.
-"""
+"""Look-ups that tasks make at the same time share calls."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Coroutine
+from itertools import zip_longest
 from typing import Any
 
 from polynym import v1
 from polynym._async_calls import AsyncCalls
-from polynym._lookups import (
-    BATCH_BYTES,
-    BATCH_ITEMS,
-    Answer,
-    LookUp,
-    answer,
-    size_in_batch,
-    too_large_limit,
+from polynym._lookups import Answer, LookUp
+from polynym._sharing import (
+    ALONE,
+    Flight,
+    Queue,
+    call_lost,
+    check_identifier,
+    go_alone,
+    half_is_over,
+    share,
 )
-from polynym._rules import backoff, is_retryable
-from polynym.errors import DeadlineExceeded, PolynymError, make_error
-from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
-
-IN_FLIGHT = 2
-"""The maximum number of calls in flight with the same options."""
-REPEATED = ("RESOURCE_EXHAUSTED", "UNAVAILABLE")
-"""The codes of items that are requested again."""
+from polynym.errors import DeadlineExceeded, PolynymError
+from polynym.v1.stubs import RESOLVE_IDENTITY
 
 
 class Waiting:
     """A caller who waits for the answer of a batch."""
 
-    __slots__ = ("batch", "deadline", "future", "identifier")
+    __slots__ = ("batch", "deadline", "future", "half", "identifier")
 
     def __init__(self, identifier: v1.Identifier, deadline: float) -> None:
         self.identifier = identifier
         self.deadline = deadline
-        self.future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.half = (time.monotonic() + deadline) / 2
+        self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
         self.batch: Batch | None = None
 
     def expire(self) -> None:
-        """Ends the wait at the caller's deadline."""
-        self.fail(DeadlineExceeded("the deadline has passed", code="DEADLINE_EXCEEDED"))
+        """Ends the wait at half of the caller's time."""
+        self.settle(half_is_over() if self.batch is not None else None)
 
-    def fail(self, error: PolynymError) -> None:
-        """Raises an error in the caller, unless it left."""
-        if not self.future.done():
-            self.future.set_exception(error)
-
-    def leave(self, queue: Queue) -> None:
-        """Ends the wait, answered or not."""
-        if self.future.done() and not self.future.cancelled():
-            # A caller that is cancelled at this moment does not see its error.
-            self.future.exception()
-        if self.batch is not None:
-            self.batch.leave()
-        else:
-            queue.waiting.remove(self)
-
-    def settle(self, given: Answer) -> None:
+    def settle(self, given: Answer | None) -> None:
         """Answers the caller, unless it left."""
         if not self.future.done():
             self.future.set_result(given)
@@ -73,8 +50,9 @@ class Waiting:
 class Batch:
     """A call that several callers share."""
 
-    def __init__(self, callers: list[Waiting]) -> None:
+    def __init__(self, callers: list[Waiting], flight: Flight) -> None:
         self.callers = callers
+        self.flight = flight
         self.remaining = len(callers)
         self.task: asyncio.Task[None] | None = None
         for caller in callers:
@@ -86,99 +64,102 @@ class Batch:
         if self.remaining == 0 and self.task is not None:
             self.task.cancel()
 
-    def fail(self, error: PolynymError) -> None:
-        """Ends the wait of all callers."""
-        for caller in self.callers:
-            caller.fail(error.copy())
-
-
-class Queue:
-    """The look-ups with the same options."""
-
-    def __init__(self) -> None:
-        self.in_flight = 0
-        self.waiting: deque[Waiting] = deque()
-
 
 class Batcher:
     """Resolves identifiers for callers of one event loop."""
 
     def __init__(self, calls: AsyncCalls) -> None:
         self._calls = calls
-        self._queues: dict[LookUp, Queue] = {}
+        self._queues: dict[LookUp, Queue[Waiting]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._most = BATCH_ITEMS
+        self._turns = asyncio.Semaphore(ALONE)
 
     async def resolve(
         self, options: LookUp, identifier: v1.Identifier, timeout: float | None
     ) -> v1.ResolveIdentityResponse:
         """Returns the owner of an identifier, or raises the error of the look-up."""
-        if not isinstance(identifier, v1.Identifier):
-            raise TypeError(f"not an identifier: {type(identifier).__name__}")
+        check_identifier(identifier)
+        self._calls.rules.check()
         deadline = self._calls.rules.deadline(timeout)
         queue = self._queues.get(options)
         if queue is None:
             options.batch([])  # Raises if the options are malformed.
             queue = self._queues[options] = Queue()
 
-        if queue.in_flight < IN_FLIGHT:
-            queue.in_flight += 1
-            try:
-                return await self._resolve_alone(options, identifier, deadline)
-            finally:
-                self._has_returned(options, queue)
-        given = await self._wait(queue, Waiting(identifier, deadline))
-        if isinstance(given, PolynymError):
-            return await self._after_error(given, options, identifier, deadline)
-        return given
+        flight = None if queue.waiting else queue.begin()
+        if flight is None:
+            caller = Waiting(identifier, deadline)
+            queue.waiting[caller] = None
+            self._send_waiting(options, queue)
+            given = await self._wait(queue, caller)
+            if isinstance(given, v1.ResolveIdentityResponse):
+                return given
+            return await self._go_alone(given, options, identifier, deadline)
+        timer = self._watch_flight(options, queue, flight)
+        try:
+            return await self._resolve_alone(options, identifier, deadline)
+        finally:
+            timer.cancel()
+            self._has_returned(options, queue, flight)
 
-    async def _wait(self, queue: Queue, caller: Waiting) -> Answer:
-        queue.waiting.append(caller)
-        delay = caller.deadline - time.monotonic()
+    async def _wait(self, queue: Queue[Waiting], caller: Waiting) -> Answer | None:
+        delay = caller.half - time.monotonic()
         timer = asyncio.get_running_loop().call_later(delay, caller.expire)
         try:
             return await caller.future
         finally:
             timer.cancel()
-            caller.leave(queue)
+            if caller.batch is None:
+                del queue.waiting[caller]
+            else:
+                caller.batch.leave()
 
     async def _resolve_alone(
-        self, options: LookUp, identifier: v1.Identifier, deadline: float
+        self, options: LookUp, identifier: v1.Identifier, deadline: float, made: int = 0
     ) -> v1.ResolveIdentityResponse:
+        request = options.single(identifier)
         rules = self._calls.rules
-        return await self._calls.run(
-            rules.call(RESOLVE_IDENTITY, options.single(identifier), deadline)
-        )
+        return await self._calls.run(rules.call(RESOLVE_IDENTITY, request, deadline, made=made))
 
-    async def _after_error(
-        self, error: PolynymError, options: LookUp, identifier: v1.Identifier, deadline: float
+    async def _go_alone(
+        self,
+        error: PolynymError | None,
+        options: LookUp,
+        identifier: v1.Identifier,
+        deadline: float,
     ) -> v1.ResolveIdentityResponse:
-        """Requests an item again that did not fit into a response. Raises other errors."""
-        delay = backoff(error, 1) if is_retryable(error) else 0.0
-        if error.code not in REPEATED or time.monotonic() + delay >= deadline:
-            raise error
-        await asyncio.sleep(delay)
-        return await self._resolve_alone(options, identifier, deadline)
+        """Looks an identifier up after an error of a shared call. Raises a final error."""
+        again = go_alone(self._calls.rules, error, deadline)
+        await self._calls.sleep(again.delay)
+        try:
+            await asyncio.wait_for(self._turns.acquire(), max(deadline - time.monotonic(), 0))
+        except asyncio.TimeoutError:
+            text = "the deadline has passed"
+            raise DeadlineExceeded(text, code="DEADLINE_EXCEEDED") from None
+        try:
+            return await self._resolve_alone(options, identifier, deadline, again.made)
+        finally:
+            self._turns.release()
 
-    def _has_returned(self, options: LookUp, queue: Queue) -> None:
+    def _watch_flight(
+        self, options: LookUp, queue: Queue[Waiting], flight: Flight
+    ) -> asyncio.TimerHandle:
+        """Sends the waiting look-ups if a call takes long."""
+        delay = flight.stalls_at - time.monotonic()
+        loop = asyncio.get_running_loop()
+        return loop.call_later(delay, self._send_waiting, options, queue)
+
+    def _has_returned(self, options: LookUp, queue: Queue[Waiting], flight: Flight) -> None:
         """Records that a call has returned, and sends the waiting look-ups."""
-        queue.in_flight -= 1
-        while queue.waiting and queue.in_flight < IN_FLIGHT:
-            batch = Batch(self._take(queue))
-            queue.in_flight += 1
-            batch.task = self._spawn(self._send(options, queue, batch))
-        if queue.in_flight == 0 and self._queues.get(options) is queue:
+        queue.end(flight)
+        self._send_waiting(options, queue)
+        if queue.is_idle and self._queues.get(options) is queue:
             del self._queues[options]
 
-    def _take(self, queue: Queue) -> list[Waiting]:
-        callers = [queue.waiting.popleft()]
-        size = size_in_batch(callers[0].identifier)
-        while queue.waiting and len(callers) < self._most:
-            size += size_in_batch(queue.waiting[0].identifier)
-            if size > BATCH_BYTES:
-                break
-            callers.append(queue.waiting.popleft())
-        return callers
+    def _send_waiting(self, options: LookUp, queue: Queue[Waiting]) -> None:
+        while queue.waiting and (flight := queue.begin()) is not None:
+            batch = Batch(queue.take(self._calls.rules.most_items), flight)
+            batch.task = self._spawn(self._carry(options, queue, batch))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -186,32 +167,18 @@ class Batcher:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _send(self, options: LookUp, queue: Queue, batch: Batch) -> None:
+    async def _carry(self, options: LookUp, queue: Queue[Waiting], batch: Batch) -> None:
+        """Makes the call of a batch, and answers its callers."""
+        timer = self._watch_flight(options, queue, batch.flight)
+        callers = batch.callers
+        identifiers = [caller.identifier for caller in callers]
+        deadline = max(caller.half for caller in callers)
+        answers: list[Answer] = []
         try:
-            answers = await self._answers(options, batch.callers)
-        except PolynymError as error:
-            batch.fail(error)
-        except BaseException:
-            batch.fail(make_error("CANCELLED", "the look-up was cancelled"))
-            raise
-        else:
-            for caller, given in zip(batch.callers, answers, strict=True):
-                caller.settle(given)
+            steps = share(self._calls.rules, options, identifiers, deadline)
+            answers = await self._calls.run(steps)
         finally:
-            self._has_returned(options, queue)
-
-    async def _answers(self, options: LookUp, callers: list[Waiting]) -> list[Answer]:
-        deadline = max(caller.deadline for caller in callers)
-        request = options.batch(caller.identifier for caller in callers)
-        rules = self._calls.rules
-        try:
-            response = await self._calls.run(
-                rules.call(BATCH_RESOLVE_IDENTITIES, request, deadline)
-            )
-        except PolynymError as error:
-            limit = too_large_limit(error, len(callers))
-            if limit is None:
-                raise
-            self._most = limit
-            return [make_error("RESOURCE_EXHAUSTED", error.message)] * len(callers)
-        return [answer(result) for result in response.results]
+            timer.cancel()
+            self._has_returned(options, queue, batch.flight)
+            for caller, given in zip_longest(callers, answers):
+                caller.settle(call_lost() if given is None else given)

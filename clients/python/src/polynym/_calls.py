@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import grpc
 
 from polynym._methods import Metadata, Method, Request, Response
-from polynym._rules import Result, Rules, Send, Sleep, Steps
+from polynym._rules import Patience, Result, Rules, Send, Sleep, Steps
+from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
-from polynym.errors import from_rpc_error
+from polynym.errors import PolynymError, closed
 
 
 class Calls:
-    """A channel to a server, and the calls on it."""
+    """Connections to servers, and the calls on them."""
 
     def __init__(
         self,
@@ -27,30 +29,45 @@ class Calls:
         options: ChannelOptions,
     ) -> None:
         self.rules = rules
-        self._address = settings.checked_address(rules.token())
-        self._options = channel_options(self._address, options)
-        self._credentials = settings.credentials() if self._address.is_tls else None
+        is_tls = rules.servers.all[0].address.is_tls
+        self._certificates = settings.certificates() if is_tls else None
         self._interceptors = interceptors
+        self._options = options
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
         self._channels: WeakSet[grpc.Channel] = WeakSet()
-        self._channel_of: WeakKeyDictionary[Any, grpc.Channel] = WeakKeyDictionary()
-        self._open_channel()
-        rules.reconnect = self._open_channel
+        self._connection_of: WeakKeyDictionary[Any, Connection] = WeakKeyDictionary()
 
-    def _open_channel(self) -> None:
-        """Opens a channel. The former one, if any, lives as long as its calls."""
-        target = self._address.target
-        if self._credentials is None:
-            self._channel = grpc.insecure_channel(target, self._options)
+    def _connection(self, server: Server) -> Connection:
+        """Returns the connection to a server, which the first call opens."""
+        connection = server.connection
+        if connection is not None:
+            return connection
+        with self._lock:
+            self.rules.check()
+            if server.connection is None:
+                server.connection = self._connect(server)
+            return server.connection
+
+    def _connect(self, server: Server) -> Connection:
+        FORKS.use("threads")
+        target, has_others = server.address.target, len(self.rules.servers.all) > 1
+        options = channel_options(server.address, self._options, has_others=has_others)
+        if self._certificates is None:
+            channel = grpc.insecure_channel(target, options)
         else:
-            self._channel = grpc.secure_channel(target, self._credentials, self._options)
-        self._channels.add(self._channel)
-        self._intercepted = grpc.intercept_channel(self._channel, *self._interceptors)
-        self._multi_callables: dict[str, Any] = {}
+            credentials = grpc.ssl_channel_credentials(**self._certificates)
+            channel = grpc.secure_channel(target, credentials, options)
+        self._channels.add(channel)
+        return Connection(channel, grpc.intercept_channel(channel, *self._interceptors))
 
     def close(self) -> None:
-        """Closes the connection."""
-        self.rules.is_closed = True
-        for channel in list(self._channels):
+        """Closes the connections."""
+        with self._lock:
+            self.rules.is_closed = True
+            channels = list(self._channels)
+        self._closed.set()
+        for channel in channels:
             channel.close()
 
     def unary(
@@ -71,13 +88,19 @@ class Calls:
         timeout: float | None = None,
         metadata: Metadata = (),
     ) -> Iterator[Response]:
-        """Calls a method with several responses. Nothing is retried."""
-        with typed_errors():
-            call = self.open_stream(method, request, timeout, metadata)
+        """Calls a method with several responses. Nothing is retried that a server may have seen."""
+        prepared = method.prepare(request, self.rules.tenant)
+        patience = Patience(self.rules, self.rules.deadline(timeout))
+        delay: float | None = 0.0
+        while delay is not None:
+            self.sleep(delay)
+            stream = Stream(self, "unary_stream", method, prepared, timeout, metadata)
             try:
-                yield from call
-            finally:
-                cancel(call)
+                return (yield from stream.responses())
+            except PolynymError as error:
+                delay = patience.delay() if error.is_never_sent else None
+                if delay is None:
+                    raise
 
     def stream_stream(
         self,
@@ -87,41 +110,16 @@ class Calls:
         metadata: Metadata = (),
     ) -> Iterator[Response]:
         """Calls a method with several requests and responses. Nothing is retried."""
-        headers = self.rules.headers(metadata)
-        with typed_errors():
-            multi = self._multi_callable("stream_stream", method)
-            call = multi(iter(requests), timeout=timeout, metadata=headers)
-            self._channel_of[call] = self._channel
-            try:
-                yield from call
-            finally:
-                cancel(call)
-
-    def open_stream(
-        self,
-        method: Method[Request, Response],
-        request: Request,
-        timeout: float | None,
-        metadata: Metadata,
-    ) -> Any:
-        """Begins a call with several responses. Returns the call of gRPC."""
-        prepared = method.prepare(request, self.rules.tenant)
-        multi = self._multi_callable("unary_stream", method)
-        call = multi(prepared, timeout=timeout, metadata=self.rules.headers(metadata))
-        self._channel_of[call] = self._channel
-        return call
+        stream = Stream(self, "stream_stream", method, iter(requests), timeout, metadata)
+        yield from stream.responses()
 
     def run(self, steps: Steps[Result]) -> Result:
         """Performs the steps of a call, and returns its result."""
         try:
             step = next(steps)
             while True:
-                if isinstance(step, Sleep):
-                    time.sleep(step.seconds)
-                    step = next(steps)
-                    continue
                 try:
-                    response = self._send(step)
+                    response = self._perform(step)
                 except grpc.RpcError as fault:
                     step = steps.throw(fault)
                 else:
@@ -130,44 +128,107 @@ class Calls:
             result: Result = end.value
             return result
 
-    def _send(self, step: Send) -> Any:
-        channel = self._channel  # It lives as long as the call, so that `close` finds it.
-        multi = self._multi_callable("unary_unary", step.method)
-        response = multi(step.request, timeout=step.timeout, metadata=step.metadata)
-        del channel
-        return response
+    def _perform(self, step: Send | Sleep) -> Any:
+        if isinstance(step, Sleep):
+            return self.sleep(step.seconds)
+        # The connection lives as long as the call, so that `close` finds it.
+        connection = self._connection(step.server)
+        caller = connection.caller("unary_unary", step.method)
+        with self.errors_of_closing():
+            return caller(step.request, timeout=step.timeout, metadata=step.metadata)
 
-    def _multi_callable(self, kind: str, method: Method[Any, Any]) -> Any:
-        # In this order: another thread may open a channel.
-        callables = self._multi_callables
-        multi = callables.get(method.path)
-        if multi is None:
-            multi = getattr(self._intercepted, kind)(
-                method.path,
-                request_serializer=method.request.SerializeToString,
-                response_deserializer=method.response.FromString,
-            )
-            callables[method.path] = multi
-        return multi
+    def sleep(self, seconds: float) -> None:
+        """Waits, but not longer than until the client is closed."""
+        self._closed.wait(seconds)
+
+    def open(
+        self, server: Server, kind: str, method: Method[Any, Any], request: Any, **options: Any
+    ) -> Any:
+        """Begins a stream. Returns the call of gRPC."""
+        connection = self._connection(server)
+        with self.errors_of_closing():
+            call = connection.caller(kind, method)(request, **options)
+        # A channel ends when nobody has it.
+        self._connection_of[call] = connection
+        return call
+
+    def errors_of_closing(self) -> ErrorsOfClosing:
+        """Raises the error of a closed client instead of that of a closed channel."""
+        return ErrorsOfClosing(self.rules)
 
 
-@contextmanager
-def typed_errors() -> Iterator[None]:
-    """Raises the errors of gRPC as those of this package."""
-    try:
-        yield
-    except grpc.RpcError as fault:
-        raise from_rpc_error(fault) from fault
+class ErrorsOfClosing:
+    """The block in which a channel may be closed by another thread."""
+
+    __slots__ = ("_rules",)
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ValueError) and self._rules.is_closed:
+            raise closed() from error
 
 
-def cancel(call: Any) -> None:
-    """Cancels a stream.
+class Stream:
+    """A call with several responses."""
 
-    An interceptor, such as that of OpenTelemetry, may make it a generator, which cannot be closed
-    while another thread reads it: that thread gets one more response.
-    """
-    if hasattr(call, "cancel"):
-        call.cancel()
-    else:
-        with suppress(ValueError):
-            call.close()
+    def __init__(
+        self,
+        calls: Calls,
+        kind: str,
+        method: Method[Any, Any],
+        request: Any,
+        timeout: float | None,
+        metadata: Metadata,
+    ) -> None:
+        self._rules = calls.rules
+        self._rules.check()
+        self._method = method
+        self._began = time.monotonic()
+        self._server = calls.rules.servers.next()
+        headers = calls.rules.headers(metadata)
+        self._call = calls.open(
+            self._server, kind, method, request, timeout=timeout, metadata=headers
+        )
+
+    def __next__(self) -> Any:
+        """Waits for a response."""
+        return next(self._call)
+
+    def responses(self) -> Iterator[Any]:
+        """Yields the responses, with errors of this package."""
+        error: PolynymError | None = None
+        try:
+            yield from self._call
+        except grpc.RpcError as fault:
+            error = self._rules.error_of(fault)
+            raise error from fault
+        finally:
+            self.end(error)
+
+    def end(self, error: PolynymError | None) -> None:
+        """Notes the end of the stream, by an error or without one."""
+        if error is not None and error.is_never_sent:
+            self._server.leave()
+        self._rules.observe(self._server, self._method, self._began, error)
+        self.cancel()
+
+    def cancel(self) -> None:
+        """Cancels the call.
+
+        An interceptor, such as that of OpenTelemetry, may make it a generator, which cannot be
+        closed while another thread reads it: that thread gets one more response.
+        """
+        if hasattr(self._call, "cancel"):
+            self._call.cancel()
+        else:
+            with suppress(ValueError):
+                self._call.close()
+
+    def replace_connection(self) -> None:
+        """Lets the next call have a new connection."""
+        self._server.replace_connection()

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any
 
-import grpc
-
 from polynym import _lookups, _pages, _watch, v1
-from polynym._calls import Calls, cancel
-from polynym._lookups import Answer, Consistency
+from polynym._calls import Calls
+from polynym._lookups import Answer, Consistency, Found
 from polynym._pages import EventTypes
-from polynym._rules import Rules
+from polynym._rules import Observer, Rules, connect
+from polynym._servers import Servers
 from polynym._settings import ChannelOptions, PathLike, Settings
-from polynym._watch import Progress, Watchdog, WatchEvent
-from polynym.errors import PolynymError, from_rpc_error
+from polynym._thread_batching import ThreadBatcher
 from polynym.v1.stubs import (
-    WATCH,
     AdminService,
     DirectoryService,
     InboxService,
@@ -30,6 +25,8 @@ from polynym.v1.stubs import (
 
 class Client:
     """A client of a Polynym server, which threads can share.
+
+    Look-ups that threads make at the same time share calls.
 
     The services are `directory`, `registry`, `inbox` and `admin`: every method of the API is a
     method there. The methods of the client itself are shorthands.
@@ -46,7 +43,7 @@ class Client:
 
     def __init__(
         self,
-        server: str | None = None,
+        server: str | Sequence[str] | None = None,
         *,
         token: str | None = None,
         token_file: PathLike | None = None,
@@ -57,6 +54,11 @@ class Client:
         tenant: str = "",
         timeout: float = 2.0,
         retries: int = 2,
+        wait_for_ready: bool = True,
+        first_wait: float = 0.05,
+        longest_wait: float = 1.0,
+        batching: bool = True,
+        observer: Observer | None = None,
         interceptors: Sequence[Any] = (),
         options: ChannelOptions = (),
     ) -> None:
@@ -64,7 +66,8 @@ class Client:
 
         Args:
             server: `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`; by default
-                `POLYNYM_SERVER`, and then `http://127.0.0.1:7171`.
+                `POLYNYM_SERVER`, and then `http://127.0.0.1:7171`. Several are a list, or a text
+                with commas: they take turns, and stand in for one another.
             token: The caller's token.
             token_file: A file with the token, read again when it changes; by default
                 `POLYNYM_TOKEN_FILE`.
@@ -76,20 +79,46 @@ class Client:
             tenant: The tenant of requests that name none.
             timeout: The seconds for a call with all of its attempts.
             retries: How many further attempts follow one that failed.
+            wait_for_ready: Whether calls wait for a server that cannot be reached, until their
+                deadlines. Otherwise they fail at once.
+            first_wait: The seconds between the first two tries to connect; then twice as long.
+            longest_wait: The most seconds between two tries to connect.
+            batching: Whether look-ups that are made at the same time share calls.
+            observer: A function that is called after each attempt, with an `Attempt`.
             interceptors: Interceptors of gRPC.
             options: Further options of the gRPC channel.
         """
         settings = Settings(server, token, token_file, ca, cert, key, insecure)
-        rules = Rules(tenant, timeout, retries, settings.token_source())
+        source = settings.token_source()
+        rules = Rules(
+            tenant=tenant,
+            timeout=timeout,
+            retries=retries,
+            token=source,
+            servers=Servers(settings.checked_addresses(source())),
+            wait_for_ready=wait_for_ready,
+            first_wait=first_wait,
+            longest_wait=longest_wait,
+            observer=observer,
+        )
         self._calls = Calls(settings, rules, interceptors, options)
+        self._batcher = ThreadBatcher(self._calls) if batching else None
 
         self.directory = DirectoryService(self._calls)
         self.registry = RegistryService(self._calls)
         self.inbox = InboxService(self._calls)
         self.admin = AdminService(self._calls)
 
+    def connect(self) -> Client:
+        """Connects now, not with the first call, and returns the client.
+
+        Raises `Unavailable` if no server can be reached within the client's timeout.
+        """
+        self._calls.run(connect(self._calls.rules))
+        return self
+
     def close(self) -> None:
-        """Closes the connection. Open calls fail."""
+        """Closes the connections. Open calls fail, and later ones, too: with `Closed`."""
         self._calls.close()
 
     def __enter__(self) -> Client:
@@ -128,6 +157,8 @@ class Client:
             timeout: The seconds for the call with all of its attempts.
         """
         options = _lookups.look_up(tenant, consistency, max_staleness, show_disabled, fields, as_of)
+        if self._batcher is not None and options.is_shareable:
+            return self._batcher.resolve(options, identifier, timeout)
         return self.directory.ResolveIdentity(options.single(identifier), timeout=timeout)
 
     def resolve_many(
@@ -150,6 +181,28 @@ class Client:
         options = _lookups.look_up(tenant, consistency, max_staleness, show_disabled, fields, as_of)
         calls = self._calls
         return calls.run(_lookups.resolve_many(calls.rules, options, list(identifiers), timeout))
+
+    def get_or_create(
+        self,
+        identifier: v1.Identifier,
+        user: v1.User | None = None,
+        *,
+        tenant: str = "",
+        timeout: float | None = None,
+    ) -> Found:
+        """Returns the owner of an identifier, and creates it if there is none: `user, created`.
+
+        However many callers do this at the same time, one user is created.
+
+        Args:
+            identifier: The identifier. It is added to the identities of a new user.
+            user: What a new user has.
+            tenant: The tenant of the user.
+            timeout: The seconds for all calls together.
+        """
+        rules, new = self._calls.rules, v1.User() if user is None else user
+        steps = _lookups.get_or_create(rules, identifier, new, tenant, timeout)
+        return self._calls.run(steps)
 
     def get_user(
         self,
@@ -178,11 +231,7 @@ class Client:
         Reads page by page. The timeout is that of each page.
         """
         request = _pages.search_request(filter, order_by, tenant, fields, page_size)
-        has_more = True
-        while has_more:
-            page = self.directory.SearchUsers(request, timeout=timeout)
-            yield from page.users
-            has_more = _pages.advance(request, page)
+        return self.directory.search_users(request, timeout=timeout)
 
     def history(
         self,
@@ -207,11 +256,7 @@ class Client:
             timeout: The seconds for each page.
         """
         request = _pages.history_request(user, start, end, types, tenant, page_size)
-        has_more = True
-        while has_more:
-            page = self.directory.ListHistory(request, timeout=timeout)
-            yield from page.events
-            has_more = _pages.advance(request, page)
+        return self.directory.list_history(request, timeout=timeout)
 
     def watch(
         self,
@@ -220,7 +265,7 @@ class Client:
         user_ids: Iterable[str] = (),
         types: EventTypes = (),
         tenant: str = "",
-    ) -> Watch:
+    ) -> _watch.Watch:
         """Watches the events of a tenant as they are committed.
 
         Args:
@@ -231,108 +276,4 @@ class Client:
             tenant: The tenant to watch.
         """
         request = _watch.watch_request(resume_token, list(user_ids), list(types), tenant)
-        return Watch(self._calls, Progress(request, self._calls.rules))
-
-
-class Watch(Iterator[WatchEvent]):
-    """Yields events with their tokens, and resumes by itself when the connection is lost.
-
-    Entering it as a context manager waits until the watch has begun: changes that are acknowledged
-    after that are among its events. Leaving it ends the watch.
-    """
-
-    def __init__(self, calls: Calls, progress: Progress) -> None:
-        self._calls = calls
-        self._progress = progress
-        self._closed = threading.Event()
-        self._lock = threading.Lock()
-        self._call: Any = None
-        self._watchdog: Watchdog | None = None
-        self._early: WatchEvent | None = None
-
-    @property
-    def resume_token(self) -> str:
-        """The token with which a later watch resumes after what was received so far."""
-        return self._progress.resume_token
-
-    def close(self) -> None:
-        """Ends the watch. Another thread may wait for an event: its iteration ends."""
-        with self._lock:
-            self._closed.set()
-            if self._watchdog is not None:
-                self._watchdog.stop()
-            if self._call is not None:
-                cancel(self._call)
-
-    def __enter__(self) -> Watch:
-        with contextlib.suppress(StopIteration):
-            self._early = self._receive()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __iter__(self) -> Watch:
-        return self
-
-    def __next__(self) -> WatchEvent:
-        event, self._early = self._early, None
-        while event is None:
-            event = self._receive()
-        return event
-
-    def _receive(self) -> WatchEvent | None:
-        """Waits for a response, of this connection or the next."""
-        while True:
-            try:
-                response = self._next_response()
-                if not self._closed.is_set():
-                    return self._progress.accept(response)
-                error = _watch.ENDED
-            except StopIteration:
-                error = _watch.ENDED
-            except grpc.RpcError as fault:
-                error = from_rpc_error(fault)
-            self._call = None
-            if self._watchdog is not None:
-                self._watchdog.stop()
-            self._wait_before_resuming(error)
-
-    def _wait_before_resuming(self, error: PolynymError) -> None:
-        delay = None if self._closed.is_set() else self._progress.delay(error)
-        if delay is not None and not self._closed.wait(delay):
-            return
-        is_closed = self._closed.is_set()
-        self.close()
-        if is_closed:
-            raise StopIteration
-        raise error
-
-    def _give_up(self, call: Any) -> None:
-        """Ends a call without an answer. The next one has a new connection."""
-        self._calls.rules.replace_connection()
-        cancel(call)
-
-    def _next_response(self) -> v1.WatchResponse:
-        if self._call is None:
-            self._open()
-        elif self._watchdog is not None:
-            self._watchdog.expect()
-        response: v1.WatchResponse = next(self._call)
-        if self._watchdog is not None:
-            self._watchdog.rest()
-        return response
-
-    def _open(self) -> None:
-        with self._lock:
-            if self._closed.is_set():
-                raise StopIteration
-            request = self._progress.request()
-            call = self._calls.open_stream(WATCH, request, None, ())
-            self._call = call
-            self._watchdog = Watchdog(lambda: self._give_up(call))
+        return _watch.Watch(self._calls, _watch.Progress(request, self._calls.rules))

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from typing import Literal, cast
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, TypeVar, cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from polynym import v1
-from polynym._rules import Rules, Steps
-from polynym.errors import PolynymError, from_status
-from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, RESOLVE_IDENTITY
+from polynym._pages import timestamp
+from polynym._rules import Rules, Sleep, Steps, backoff, is_retryable
+from polynym.errors import AlreadyExists, NotFound, PolynymError, from_status, make_error
+from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
 
-BATCH_ITEMS = 1000
 BATCH_BYTES = 900 * 1024
 ITEM_OVERHEAD = 8
 """The maximum bytes of an item of a batch beyond its identifier: tag and length."""
 ITEM = re.compile(r"^identifiers\[\d+\]")
 """How a batch names an item."""
+HOPELESS = ("UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED", "CANCELLED")
+"""The codes after which no other batch would succeed."""
+
+Item = TypeVar("Item")
 
 Consistency = Literal["latest", "linearizable", "eventual"]
 Answer = v1.ResolveIdentityResponse | PolynymError
@@ -91,15 +93,6 @@ def duration(value: timedelta) -> Duration:
     return message
 
 
-def timestamp(value: datetime) -> Timestamp:
-    """Returns a time as a message. A time without a zone is refused: it could mean several."""
-    if value.tzinfo is None:
-        raise ValueError("a time needs a time zone, such as datetime.timezone.utc")
-    message = Timestamp()
-    message.FromDatetime(value.astimezone(timezone.utc))
-    return message
-
-
 def answer(result: v1.BatchResolveIdentitiesResponse.Result) -> Answer:
     """Returns the answer that a single look-up would have got."""
     if result.HasField("error"):
@@ -110,15 +103,40 @@ def answer(result: v1.BatchResolveIdentitiesResponse.Result) -> Answer:
     return v1.ResolveIdentityResponse(user=found.user, identity=found.identity)
 
 
+def answers_in(response: v1.BatchResolveIdentitiesResponse, count: int) -> list[Answer]:
+    """Returns the answers of a batch. If they are not as many as the items, all are an error."""
+    if len(response.results) != count:
+        text = "the response has not one result for each identifier"
+        return [make_error("INTERNAL", text) for _ in range(count)]
+    return [answer(result) for result in response.results]
+
+
 def size_in_batch(identifier: v1.Identifier) -> int:
     """Returns the bytes, at most, that an identifier takes in a batch."""
     return identifier.ByteSize() + ITEM_OVERHEAD
 
 
-def too_large_limit(error: PolynymError, sent: int) -> int | None:
-    """Returns how many items a server accepts, if it rejected a batch because it had more."""
+def learn_limit(rules: Rules, error: PolynymError, sent: int) -> bool:
+    """Notes how many items a server accepts, if it refused a batch because it had more."""
     limit = error.metadata.get("limit", "") if error.reason == "BATCH_TOO_LARGE" else ""
-    return int(limit) if limit.isdecimal() and 0 < int(limit) < sent else None
+    if not limit.isdecimal() or not 0 < int(limit) < sent:
+        return False
+    rules.most_items = int(limit)
+    return True
+
+
+def take_batch(
+    items: Iterable[Item], identifier: Callable[[Item], v1.Identifier], most: int
+) -> list[Item]:
+    """Returns the first items, at least one, as many as one batch may have."""
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        size += size_in_batch(identifier(item))
+        if batch and (len(batch) >= most or size > BATCH_BYTES):
+            break
+        batch.append(item)
+    return batch
 
 
 def resolve_many(
@@ -128,51 +146,92 @@ def resolve_many(
     timeout: float | None,
 ) -> Steps[list[Answer]]:
     """Looks any number of identifiers up, in batches one after another."""
-    answers: dict[int, Answer] = {}
-    pending = deque(range(len(identifiers)))
-    most = BATCH_ITEMS
+    many = Many(rules, options, identifiers, timeout)
+    yield from many.run()
+    return [many.answers[i] for i in range(len(identifiers))]
 
-    while pending:
-        batch = take_batch(pending, identifiers, most)
-        request = options.batch(identifiers[i] for i in batch)
+
+class Many:
+    """A look-up of any number of identifiers, by their positions."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        options: LookUp,
+        identifiers: Sequence[v1.Identifier],
+        timeout: float | None,
+    ) -> None:
+        self.answers: dict[int, Answer] = {}
+        self._rules = rules
+        self._options = options
+        self._identifiers = identifiers
+        self._timeout = timeout
+        self._pending = list(range(len(identifiers)))
+        self._refused: list[int] = []
+        self._made = 0
+
+    def run(self) -> Steps[None]:
+        """Sends batches, and those that the server refused again after a delay."""
+        delay: float | None = 0.0
+        while delay is not None:
+            if delay:
+                yield Sleep(delay)
+            while self._pending:
+                yield from self._send_batch()
+            self._made += 1
+            delay = self._delay()
+            self._pending, self._refused = self._refused, []
+
+    def _delay(self) -> float | None:
+        """Returns the seconds until the refused ones are sent again. None: their errors stay."""
+        refused = [self.answers[i] for i in self._refused]
+        errors = [given for given in refused if isinstance(given, PolynymError)]
+        if not errors or self._made > self._rules.retries or not self._rules.budget.allows_retry:
+            return None
+        delay = max(backoff(error, self._made) for error in errors)
+        limit = self._rules.timeout if self._timeout is None else self._timeout
+        return delay if delay < limit else None
+
+    def _send_batch(self) -> Steps[None]:
+        batch = take_batch(self._pending, self._identifiers.__getitem__, self._rules.most_items)
+        request = self._options.batch(self._identifiers[i] for i in batch)
+        deadline = self._rules.deadline(self._timeout)
         try:
-            response = yield from rules.call(
-                BATCH_RESOLVE_IDENTITIES, request, rules.deadline(timeout)
+            response = yield from self._rules.call(
+                BATCH_RESOLVE_IDENTITIES, request, deadline, made=self._made
             )
         except PolynymError as error:
-            limit = too_large_limit(error, len(batch))
-            if limit is None:
-                # The remaining ones would fail with the same error: they are not sent.
-                answers.update(dict.fromkeys([*batch, *pending], error))
-                break
-            most = limit
-            pending.extendleft(reversed(batch))
-            continue
+            if not learn_limit(self._rules, error, len(batch)):
+                self._fail(batch, error)
+            return
+        del self._pending[: len(batch)]
+        self.answers.update(zip(batch, answers_in(response, len(batch)), strict=True))
+        self._refused += [i for i in batch if is_refused(self.answers[i])]
+        yield from self._ask_again(batch)
 
-        answers.update(zip(batch, map(answer, response.results), strict=True))
-        unanswered = [i for i in batch if has_reason(answers[i], "ANSWER_TOO_LARGE")]
-        alone = [i for i in batch if has_reason(answers[i], "USER_TOO_LARGE")]
+    def _fail(self, batch: list[int], error: PolynymError) -> None:
+        """The error is that of each item of the batch; of all others, too, if they would fail."""
+        is_hopeless = error.code in HOPELESS or error.is_never_sent
+        failed = self._pending if is_hopeless else batch
+        self.answers.update((i, error.copy()) for i in failed)
+        del self._pending[: len(failed)]
+
+    def _ask_again(self, batch: list[int]) -> Steps[None]:
+        """Asks for items that did not fit into the response: with the next batch, or alone."""
+        unanswered = [i for i in batch if has_reason(self.answers[i], "ANSWER_TOO_LARGE")]
+        alone = [i for i in batch if has_reason(self.answers[i], "USER_TOO_LARGE")]
         if unanswered and unanswered[0] == batch[0]:
             # A batch that answers nothing is not sent again.
             alone.append(unanswered.pop(0))
         for i in alone:
-            request_one = options.single(identifiers[i])
-            answers[i] = yield from resolve_one(rules, request_one, timeout)
-        pending.extendleft(reversed(unanswered))
-
-    return [answers[i] for i in range(len(identifiers))]
+            request = self._options.single(self._identifiers[i])
+            self.answers[i] = yield from resolve_one(self._rules, request, self._timeout)
+        self._pending[:0] = unanswered
 
 
-def take_batch(pending: deque[int], identifiers: Sequence[v1.Identifier], most: int) -> list[int]:
-    """Removes the items of the next batch, at least one, from those that are pending."""
-    batch = [pending.popleft()]
-    size = size_in_batch(identifiers[batch[0]])
-    while pending and len(batch) < most:
-        size += size_in_batch(identifiers[pending[0]])
-        if size > BATCH_BYTES:
-            break
-        batch.append(pending.popleft())
-    return batch
+def is_refused(given: Answer) -> bool:
+    """Returns whether an item of a batch was refused, and may be sent again."""
+    return isinstance(given, PolynymError) and is_retryable(given)
 
 
 def has_reason(given: Answer, reason: str) -> bool:
@@ -188,3 +247,45 @@ def resolve_one(
         return (yield from rules.call(RESOLVE_IDENTITY, request, rules.deadline(timeout)))
     except PolynymError as error:
         return error
+
+
+class Found(NamedTuple):
+    """A user, and whether it was created for this call."""
+
+    user: v1.User
+    created: bool
+
+
+def get_or_create(
+    rules: Rules, identifier: v1.Identifier, user: v1.User, tenant: str, timeout: float | None
+) -> Steps[Found]:
+    """Returns the owner of an identifier, or creates it."""
+    deadline = rules.deadline(timeout)
+    request = LookUp(tenant).single(identifier)
+    try:
+        found = yield from rules.call(RESOLVE_IDENTITY, request, deadline)
+        return Found(found.user, False)
+    except NotFound:
+        pass
+    try:
+        create = v1.CreateUserRequest(tenant=tenant, user=with_identity(user, identifier))
+        created = yield from rules.call(CREATE_USER, create, deadline)
+        return Found(created.user, True)
+    except AlreadyExists as error:
+        taken = error
+    latest = LookUp(tenant, "linearizable").single(identifier)
+    try:
+        found = yield from rules.call(RESOLVE_IDENTITY, latest, deadline)
+    except NotFound:
+        # Another of its identities is taken, or the owner is deleted.
+        raise taken from None
+    return Found(found.user, False)
+
+
+def with_identity(user: v1.User, identifier: v1.Identifier) -> v1.User:
+    """Returns a copy of a user that has the identifier."""
+    copy = v1.User()
+    copy.CopyFrom(user)
+    if all(identity.identifier != identifier for identity in user.identities):
+        copy.identities.add(identifier=identifier)
+    return copy

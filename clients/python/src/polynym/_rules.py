@@ -5,44 +5,102 @@ They are generators of steps, which a client performs: in a thread or in an even
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import random
 import time
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import grpc
+from google.protobuf.empty_pb2 import Empty
 
 from polynym._methods import Metadata, Method, Request, Response, get_text
-from polynym.errors import OutcomeUnknown, PolynymError, from_rpc_error
+from polynym._servers import FORKS, Server, Servers
+from polynym._settings import DEFAULT_SERVER, parse_addresses
+from polynym.errors import (
+    UNREACHABLE,
+    Closed,
+    OutcomeUnknown,
+    PolynymError,
+    closed,
+    from_rpc_error,
+    make_error,
+)
 
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 """The codes with which a server refuses a call: earlier attempts remain unsettled."""
 FIRST_BACKOFF = 0.1
-SILENT_DEADLINES = 2
-"""How many attempts in a row reach their deadlines without an answer on a dead connection."""
 RETRY_JITTER = 0.2
+TOKENS = 10.0
+TOKENS_OF_SUCCESS = 0.1
+BATCH_ITEMS = 1000
+CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
+"""Its request without a service is empty. What the answer says does not matter."""
+BATCH_ITEMS = 1000
+CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
+"""Its request without a service is empty. What the answer says does not matter."""
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(NamedTuple):
     """Send an attempt. The result is the response; failures are instances of `grpc.RpcError`."""
 
+    server: Server
     method: Method[Any, Any]
     request: Any
     timeout: float
     metadata: Metadata
 
 
-@dataclass(frozen=True)
-class Sleep:
-    """Wait."""
+class Sleep(NamedTuple):
+    """Wait, but not longer than until the client is closed."""
 
     seconds: float
 
 
+class Attempt(NamedTuple):
+    """An attempt that has ended, as an observer sees it."""
+
+    service: str
+    """The service, such as `DirectoryService`."""
+    method: str
+    """The method, such as `ResolveIdentity`."""
+    number: int
+    """1, 2, 3 and so on."""
+    duration: float
+    """The seconds that it took."""
+    code: str
+    """The gRPC code, such as `OK` or `NOT_FOUND`."""
+    reason: str
+    """The reason of the error. Empty if there is none."""
+    server: str
+    """The server, as `HOST:PORT`."""
+
+
+Observer = Callable[[Attempt], None]
 Result = TypeVar("Result")
 Steps = Generator[Send | Sleep, Any, Result]
+
+
+class Budget:
+    """What a client may spend on retries: in a lasting outage a tenth of its calls is repeated."""
+
+    def __init__(self) -> None:
+        self._tokens = TOKENS
+
+    @property
+    def allows_retry(self) -> bool:
+        """Whether there may be a retry."""
+        return self._tokens > TOKENS / 2
+
+    def failed(self) -> None:
+        """Takes a token for an attempt that would be repeated."""
+        self._tokens = max(self._tokens - 1, 0)
+
+    def succeeded(self) -> None:
+        """Gives a part of a token for an answer."""
+        self._tokens = min(self._tokens + TOKENS_OF_SUCCESS, TOKENS)
 
 
 @dataclass
@@ -53,32 +111,22 @@ class Rules:
     timeout: float = 2.0
     retries: int = 2
     token: Callable[[], str | None] = lambda: None
+    servers: Servers = field(default_factory=lambda: Servers(parse_addresses(DEFAULT_SERVER)))
+    wait_for_ready: bool = True
+    first_wait: float = 0.05
+    longest_wait: float = 1.0
+    observer: Observer | None = None
     is_closed: bool = False
-    reconnect: Callable[[], None] = lambda: None
-    """Lets the next call open a new connection."""
-    _has_answered: bool = False
-    _unanswered: int = 0
+    most_items: int = BATCH_ITEMS
+    """How many items of a batch the server accepts."""
+    budget: Budget = field(default_factory=Budget)
+    _forks: int = field(default_factory=lambda: FORKS.count)
 
-    def answered(self) -> None:
-        """Notes that the server has answered on this connection."""
-        self._has_answered, self._unanswered = True, 0
-
-    def failed(self, error: PolynymError) -> None:
-        """Notes the failure of an attempt. The last of several deadlines ends the connection.
-
-        One that has never answered may be still on its way to the server.
-        """
-        if error.is_from_server:
-            self.answered()
-        elif error.code == "DEADLINE_EXCEEDED" and self._has_answered:
-            self._unanswered += 1
-            if self._unanswered >= SILENT_DEADLINES:
-                self.replace_connection()
-
-    def replace_connection(self) -> None:
-        """Leaves a connection that seems dead. Calls on it go on."""
-        self._has_answered, self._unanswered = False, 0
-        self.reconnect()
+    def check(self) -> None:
+        """Raises if there can be no calls any more."""
+        FORKS.check(self._forks)
+        if self.is_closed:
+            raise closed()
 
     def headers(self, metadata: Metadata) -> Metadata:
         """Returns the headers of an attempt."""
@@ -89,33 +137,170 @@ class Rules:
         """Returns the deadline of a call that begins now."""
         return time.monotonic() + (self.timeout if timeout is None else timeout)
 
+    def error_of(self, fault: grpc.RpcError, request_id: str = "") -> PolynymError:
+        """Returns the error of a failed attempt."""
+        error = from_rpc_error(fault, request_id)
+        if self.is_closed and not error.is_from_server:
+            return closed().copy(request_id=request_id)
+        return error
+
+    def observe(
+        self,
+        server: Server,
+        method: Method[Any, Any],
+        began: float,
+        error: PolynymError | None,
+        number: int = 1,
+    ) -> None:
+        """Tells the observer of the end of an attempt."""
+        if self.observer is None:
+            return
+        service, name = method.path.rsplit("/", 1)
+        code, reason = (error.code, error.reason) if error else ("OK", "")
+        duration = time.monotonic() - began
+        short = service.rsplit(".", 1)[1]
+        try:
+            self.observer(Attempt(short, name, number, duration, code, reason, server.address.name))
+        except Exception:
+            logging.getLogger("polynym").exception("the observer failed")
+
     def call(
         self,
         method: Method[Request, Response],
         request: Request,
         deadline: float,
         metadata: Metadata = (),
+        *,
+        made: int = 0,
+        most: int | None = None,
     ) -> Steps[Response]:
-        """Calls a method until it succeeds or its error is final."""
-        request = method.prepare(request, self.tenant)
-        outcome = Outcome(method, get_text(request, "request_id"))
+        """Calls a method until it succeeds or its error is final.
 
-        for attempt in range(1, self.retries + 2):
-            timeout = max(deadline - time.monotonic(), 0)
+        So many attempts are already made; at most so many are made in all.
+        """
+        most = self.retries + 1 if most is None else most
+        return Call(self, method, request, deadline, metadata, made, most).run()
+
+
+class Patience:
+    """How a call waits until a server can be reached."""
+
+    def __init__(self, rules: Rules, deadline: float) -> None:
+        self._rules = rules
+        self._deadline = deadline
+        self._wait = rules.first_wait
+
+    def delay(self) -> float | None:
+        """Returns the seconds until the next try to connect. None: there is no time for one."""
+        if self._rules.servers.any_is_near:
+            delay = 0.0
+        elif self._rules.wait_for_ready:
+            delay = min(self._wait, self._rules.longest_wait) * random.uniform(0.5, 1)
+            self._wait *= 2
+        else:
+            return None
+        return delay if time.monotonic() + delay < self._deadline else None
+
+
+class Call(Generic[Request, Response]):
+    """A call with its attempts."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        method: Method[Request, Response],
+        request: Request,
+        deadline: float,
+        metadata: Metadata,
+        made: int,
+        most: int,
+    ) -> None:
+        self._rules = rules
+        self._method = method
+        self._request = method.prepare(request, rules.tenant)
+        self._deadline = deadline
+        self._metadata = metadata
+        self._made = made
+        self._most = most
+        self._patience = Patience(rules, deadline)
+        self._is_counted = True
+        self._outcome = Outcome(method, get_text(self._request, "request_id"))
+
+    def run(self) -> Steps[Response]:
+        """Makes attempts. A change that is cancelled has `OutcomeUnknown` as its cause."""
+        try:
+            return (yield from self._attempts())
+        except asyncio.CancelledError as cancelled:
+            if not self._outcome.is_unknown:
+                raise
+            raise cancelled from self._outcome.final(closed())
+
+    def _attempts(self) -> Steps[Response]:
+        server: Server | None = None
+        while True:
             try:
-                response: Response = yield Send(method, request, timeout, self.headers(metadata))
+                self._rules.check()
+            except PolynymError as end:
+                raise self._outcome.final(end) from None
+            server = self._rules.servers.next(server)
+            try:
+                return (yield from self._attempt(server))
             except grpc.RpcError as fault:
-                error = outcome.record(from_rpc_error(fault, outcome.request_id))
-                self.failed(error)
-                delay = backoff(error, attempt)
-                has_time = attempt <= self.retries and time.monotonic() + delay < deadline
-                if self.is_closed or not has_time or not outcome.can_retry(error):
-                    raise outcome.final(error) from fault
+                error = self._rules.error_of(fault, self._outcome.request_id)
+                self._outcome.record(error)
+                delay = None if self._rules.is_closed else self._delay(error)
+                if delay is None:
+                    raise self._outcome.final(error) from fault
+            if delay:
                 yield Sleep(delay)
-            else:
-                self.answered()
-                return response
-        raise AssertionError("the last attempt returns or raises")
+
+    def _attempt(self, server: Server) -> Steps[Response]:
+        began = time.monotonic()
+        timeout = max(self._deadline - began, 0)
+        headers = self._rules.headers(self._metadata)
+        number = self._made + 1
+        before = self._outcome.begin()
+        try:
+            response: Response = yield Send(server, self._method, self._request, timeout, headers)
+        except grpc.RpcError as fault:
+            self._outcome.is_unknown = before
+            error = self._rules.error_of(fault)
+            server.failed(error)
+            self._is_counted = error.is_from_server or server.loses(began)
+            self._rules.observe(server, self._method, began, error, number)
+            raise
+        server.answered()
+        self._rules.observe(server, self._method, began, None, number)
+        self._rules.budget.succeeded()
+        return response
+
+    def _delay(self, error: PolynymError) -> float | None:
+        """Returns the seconds until the next attempt. None: the error is final."""
+        if error.is_never_sent:
+            return self._patience.delay()
+        budget = self._rules.budget
+        self._made += 1
+        if not self._outcome.can_retry(error):
+            if error.is_from_server:
+                budget.succeeded()
+            return None
+        if self._is_counted and error.retry_after is None:
+            budget.failed()
+        if self._made >= self._most or not budget.allows_retry:
+            return None
+        delay = backoff(error, self._made)
+        return delay if time.monotonic() + delay < self._deadline else None
+
+
+def connect(rules: Rules) -> Steps[None]:
+    """Waits until a server answers: an error is an answer, too."""
+    try:
+        yield from rules.call(CHECK_HEALTH, Empty(), rules.deadline(None))
+    except Closed:
+        raise
+    except PolynymError as error:
+        if not error.is_from_server and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
+            raise make_error("UNAVAILABLE", UNREACHABLE) from error
 
 
 class Outcome:
@@ -126,14 +311,18 @@ class Outcome:
         self.request_id = request_id
         self.is_unknown = False
 
-    def record(self, error: PolynymError) -> PolynymError:
-        """Records the failure of an attempt, and returns it."""
+    def begin(self) -> bool:
+        """Notes that an attempt is under way. Returns whether the outcome was unknown before."""
+        before, self.is_unknown = self.is_unknown, not self.method.reads
+        return before
+
+    def record(self, error: PolynymError) -> None:
+        """Records the failure of an attempt."""
         if is_outcome_unknown(error):
             self.is_unknown = not self.method.reads
         elif error.is_from_server and not is_rejected(error):
             # The server processed the request: its answer settles the earlier attempts.
             self.is_unknown = False
-        return error
 
     def can_retry(self, error: PolynymError) -> bool:
         """Returns whether another attempt is safe and may succeed."""
@@ -143,22 +332,19 @@ class Outcome:
 
     def final(self, error: PolynymError) -> PolynymError:
         """Returns the error of the call."""
-        return error.copy(OutcomeUnknown) if self.is_unknown else error
+        if not self.is_unknown:
+            return error
+        return error.copy(OutcomeUnknown, request_id=self.request_id)
 
 
 def is_outcome_unknown(error: PolynymError) -> bool:
     """Returns whether an attempt, if it was one of a mutation, may have happened."""
-    if error.code == "DEADLINE_EXCEEDED":
+    if error.code in ("DEADLINE_EXCEEDED", "CANCELLED"):
         return True
     if not error.is_from_server:
         # The library has no room for an answer: RESOURCE_EXHAUSTED.
-        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED") and not is_never_sent(error)
+        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED") and not error.is_never_sent
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
-
-
-def is_never_sent(error: PolynymError) -> bool:
-    """Returns whether there was no connection, as grpc says it, so that no server saw the call."""
-    return "failed to connect to all addresses" in error.message
 
 
 def is_rejected(error: PolynymError) -> bool:

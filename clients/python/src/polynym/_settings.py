@@ -14,12 +14,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import grpc
-
 DEFAULT_SERVER = "http://127.0.0.1:7171"
 DEFAULT_PORTS = {"http": 80, "https": 443}
+CONNECT_TIMEOUT_MS = 1000
+"""How long a server may take to accept a connection, if there are others."""
 TOKEN_CHECK = 1.0
 """The seconds between two checks of a file with a token."""
+
+try:
+    VERSION = version("polynym")
+except PackageNotFoundError:
+    # The sources are used without being installed.
+    VERSION = "unknown"
 
 PathLike = str | os.PathLike[str]
 ChannelOptions = Sequence[tuple[str, Any]]
@@ -34,10 +40,15 @@ class Address:
     is_tls: bool
 
     @property
+    def name(self) -> str:
+        """Returns the address as `HOST:PORT`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
     def target(self) -> str:
         """Returns the address for gRPC."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"dns:///{host}:{self.port}"
+        return f"dns:///{self.name}"
 
     @property
     def is_loopback(self) -> bool:
@@ -67,6 +78,17 @@ def parse_address(server: str) -> Address:
     if parts.scheme not in DEFAULT_PORTS:
         raise ValueError(f"the server must begin with http:// or https://, not {parts.scheme}://")
     return Address(host, port or DEFAULT_PORTS[parts.scheme], is_tls=parts.scheme == "https")
+
+
+def parse_addresses(servers: str | Sequence[str]) -> list[Address]:
+    """Returns the addresses in a list, or in a text with commas."""
+    given = servers.split(",") if isinstance(servers, str) else servers
+    addresses = [parse_address(server.strip()) for server in given]
+    if not addresses:
+        raise ValueError("the list of servers is empty")
+    if len({address.is_tls for address in addresses}) > 1:
+        raise ValueError("the servers must be all with TLS, or all without: http:// or https://")
+    return list(dict.fromkeys(addresses))
 
 
 class TokenFile:
@@ -110,7 +132,7 @@ def checked_token(text: str) -> str:
 class Settings:
     """The settings of a client, as its caller gave them."""
 
-    server: str | None = None
+    server: str | Sequence[str] | None = None
     token: str | None = None
     token_file: PathLike | None = None
     ca: PathLike | None = None
@@ -125,27 +147,28 @@ class Settings:
         path = self.token_file or os.environ.get("POLYNYM_TOKEN_FILE")
         return TokenFile(path) if path else StaticToken(None)
 
-    def checked_address(self, token: str | None) -> Address:
-        """Returns the address. Refuses to send a token over a network without encryption."""
-        server = self.server or os.environ.get("POLYNYM_SERVER") or DEFAULT_SERVER
-        address = parse_address(server)
-        if token and not address.is_tls and not address.is_loopback and not self.insecure:
-            raise ValueError(
-                f"a token must not be sent to {address.host} without encryption: "
-                "use https://, or set insecure=True if the network is trusted"
-            )
-        return address
+    def checked_addresses(self, token: str | None) -> list[Address]:
+        """Returns the addresses. Refuses to send a token over a network without encryption."""
+        servers = self.server or os.environ.get("POLYNYM_SERVER") or DEFAULT_SERVER
+        addresses = parse_addresses(servers)
+        for address in addresses:
+            if token and not address.is_tls and not address.is_loopback and not self.insecure:
+                raise ValueError(
+                    f"a token must not be sent to {address.host} without encryption: "
+                    "use https://, or set insecure=True if the network is trusted"
+                )
+        return addresses
 
-    def credentials(self) -> grpc.ChannelCredentials:
-        """Returns the credentials of a TLS connection."""
+    def certificates(self) -> dict[str, bytes | None]:
+        """Returns the arguments of the credentials of a TLS connection."""
         if (self.cert is None) != (self.key is None):
             raise ValueError("cert and key must be set together")
         ca = self.ca or os.environ.get("POLYNYM_CA")
-        return grpc.ssl_channel_credentials(
-            root_certificates=Path(ca).read_bytes() if ca else system_roots(),
-            private_key=Path(self.key).read_bytes() if self.key else None,
-            certificate_chain=Path(self.cert).read_bytes() if self.cert else None,
-        )
+        return {
+            "root_certificates": Path(ca).read_bytes() if ca else system_roots(),
+            "private_key": Path(self.key).read_bytes() if self.key else None,
+            "certificate_chain": Path(self.cert).read_bytes() if self.cert else None,
+        }
 
 
 class StaticToken:
@@ -172,24 +195,21 @@ def system_roots() -> bytes | None:
     return "".join(map(ssl.DER_cert_to_PEM_cert, found)).encode() or None
 
 
-def user_agent() -> str:
-    """Returns the name of this client."""
-    try:
-        return f"polynym-python/{version('polynym')}"
-    except PackageNotFoundError:
-        return "polynym-python"
-
-
-def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, Any]]:
-    """Returns the options of a channel. Later ones win."""
+def channel_options(
+    address: Address, more: ChannelOptions, *, has_others: bool = False
+) -> list[tuple[str, Any]]:
+    """Returns the options of a channel. Later ones win. There may be other servers."""
     options: list[tuple[str, Any]] = [
-        ("grpc.primary_user_agent", user_agent()),
+        ("grpc.primary_user_agent", f"polynym-python/{VERSION}"),
         # The rules retry, not a policy that a name server sends. Without one, the library repeats
         # only what it never sent.
         ("grpc.service_config_disable_resolution", 1),
+        # The addresses of a name take turns. It is resolved anew when a connection is lost.
+        ("grpc.service_config", '{"loadBalancingConfig":[{"round_robin":{}}]}'),
+        ("grpc.dns_min_time_between_resolutions_ms", 1000),
         # A server that restarts is found again within the deadline of a call.
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.max_reconnect_backoff_ms", 2000),
+        ("grpc.max_reconnect_backoff_ms", 1000),
         # Only while a call is open: a connection that has died in silence ends after 15 s. Newer
         # versions of gRPC read the third one, older ones the second.
         ("grpc.keepalive_time_ms", 10_000),
@@ -198,6 +218,9 @@ def channel_options(address: Address, more: ChannelOptions) -> list[tuple[str, A
         ("grpc.http2.max_pings_without_data", 0),
         ("grpc.use_local_subchannel_pool", 1),
     ]
+    if has_others:
+        # A call goes on to another server while it has time.
+        options.append(("grpc.min_reconnect_backoff_ms", CONNECT_TIMEOUT_MS))
     if address.is_loopback:
         options.append(("grpc.enable_http_proxy", 0))
     return [*options, *more]

@@ -1,17 +1,25 @@
-"""The progress of a watch: where it resumes, and what it delivers."""
+"""Watches, which resume by themselves when their connection is lost."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import AsyncIterator, Callable, Iterator
+from types import TracebackType
+from typing import NamedTuple, cast
+
+import grpc
 
 from polynym import v1
-from polynym._rules import Rules, backoff, is_retryable
-from polynym.errors import PolynymError
+from polynym._async_calls import AsyncCalls, AsyncStream, is_cancelled
+from polynym._calls import Calls, Stream
+from polynym._rules import Patience, Rules, backoff, is_retryable
+from polynym.errors import PolynymError, closed
+from polynym.v1.stubs import WATCH
 
 LONGEST_BACKOFF = 5.0
 FIRST_RESPONSE = 10.0
@@ -22,11 +30,27 @@ RECENT = 1000
 """How many delivered events are remembered, to recognise them when they are repeated."""
 
 
+ENDED = PolynymError("the server ended the stream", code="UNAVAILABLE")
+"""The error of a stream that ends without one."""
+
+
 class WatchEvent(NamedTuple):
     """An event, and the token with which a later watch resumes after it."""
 
     event: v1.Event
     resume_token: str
+
+    @property
+    def type(self) -> v1.EventType:
+        """The kind of the event."""
+        return event_type(self.event)
+
+
+def event_type(event: v1.Event) -> v1.EventType:
+    """Returns the kind of an event: that of its `change`. Of a later version: unspecified."""
+    name = event.WhichOneof("change")
+    number = event.DESCRIPTOR.fields_by_name[name].number if name else v1.EVENT_TYPE_UNSPECIFIED
+    return cast(v1.EventType, number)
 
 
 class Progress:
@@ -34,7 +58,8 @@ class Progress:
 
     def __init__(self, request: v1.WatchRequest, rules: Rules) -> None:
         self._request = request
-        self._most_failures = rules.retries
+        self._rules = rules
+        self._patience = Patience(rules, rules.deadline(None))
         self._failures = 0
         self._is_first = True
         self._has_answer = False
@@ -51,7 +76,7 @@ class Progress:
         self._has_answer = False
         copy = v1.WatchRequest()
         copy.CopyFrom(self._request)
-        return copy
+        return WATCH.prepare(copy, self._rules.tenant)
 
     def accept(self, response: v1.WatchResponse) -> WatchEvent | None:
         """Records a response. Returns its event, if it has one that is not repeated."""
@@ -77,7 +102,9 @@ class Progress:
         if not is_retryable(error):
             return None
         self._failures += 1
-        if self._is_first and self._failures > self._most_failures:
+        if self._is_first and error.is_never_sent:
+            return self._patience.delay()
+        if self._is_first and self._failures > self._rules.retries:
             return None
         if self._has_answer and error.reason == "WATCH_ENDED":
             return 0.0
@@ -119,5 +146,213 @@ def watch_request(
     return v1.WatchRequest(resume_token=resume_token, user_ids=user_ids, types=types, tenant=tenant)
 
 
-ENDED = PolynymError("the server ended the stream", code="UNAVAILABLE")
-"""The error of a stream that ends without one."""
+class Watch(Iterator[WatchEvent]):
+    """Yields events with their tokens, and resumes by itself when the connection is lost.
+
+    Entering it as a context manager waits until the watch has begun: changes that are acknowledged
+    after that are among its events. Leaving it ends the watch.
+    """
+
+    def __init__(self, calls: Calls, progress: Progress) -> None:
+        self._calls = calls
+        self._progress = progress
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        self._stream: Stream | None = None
+        self._watchdog: Watchdog | None = None
+        self._early: WatchEvent | None = None
+
+    @property
+    def resume_token(self) -> str:
+        """The token with which a later watch resumes after what was received so far."""
+        return self._progress.resume_token
+
+    def close(self) -> None:
+        """Ends the watch. Another thread may wait for an event: its iteration ends."""
+        with self._lock:
+            self._closed.set()
+            if self._watchdog is not None:
+                self._watchdog.stop()
+            if self._stream is not None:
+                self._stream.cancel()
+
+    def __enter__(self) -> Watch:
+        with contextlib.suppress(StopIteration):
+            self._early = self._receive()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __iter__(self) -> Watch:
+        return self
+
+    def __next__(self) -> WatchEvent:
+        event, self._early = self._early, None
+        while event is None:
+            event = self._receive()
+        return event
+
+    def _receive(self) -> WatchEvent | None:
+        """Waits for a response, of this connection or the next."""
+        while True:
+            try:
+                response = self._next_response()
+                if not self._closed.is_set():
+                    return self._progress.accept(response)
+                error = ENDED
+            except StopIteration:
+                error = ENDED
+            except grpc.RpcError as fault:
+                error = self._calls.rules.error_of(fault)
+            self._end_stream(error)
+            self._wait_before_resuming(error)
+
+    def _end_stream(self, error: PolynymError) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.end(error)
+        if self._watchdog is not None:
+            self._watchdog.stop()
+
+    def _wait_before_resuming(self, error: PolynymError) -> None:
+        delay = None if self._closed.is_set() else self._progress.delay(error)
+        if delay is not None and not self._closed.wait(delay):
+            return
+        is_closed = self._closed.is_set()
+        self.close()
+        if is_closed:
+            raise StopIteration
+        raise error
+
+    def _give_up(self, stream: Stream) -> None:
+        """Ends a stream without an answer. The next one has a new connection."""
+        stream.replace_connection()
+        stream.cancel()
+
+    def _next_response(self) -> v1.WatchResponse:
+        stream = self._stream
+        if stream is None:
+            stream = self._open()
+        elif self._watchdog is not None:
+            self._watchdog.expect()
+        response: v1.WatchResponse = next(stream)
+        if self._watchdog is not None:
+            self._watchdog.rest()
+        return response
+
+    def _open(self) -> Stream:
+        with self._lock:
+            if self._closed.is_set():
+                raise StopIteration
+            request = self._progress.request()
+            stream = Stream(self._calls, "unary_stream", WATCH, request, None, ())
+            self._stream = stream
+            self._watchdog = Watchdog(lambda: self._give_up(stream))
+            return stream
+
+
+class AsyncWatch(AsyncIterator[WatchEvent]):
+    """Yields events with their tokens, and resumes by itself when the connection is lost.
+
+    Entering it as a context manager waits until the watch has begun: changes that are acknowledged
+    after that are among its events. Leaving it ends the watch.
+    """
+
+    def __init__(self, calls: AsyncCalls, progress: Progress) -> None:
+        self._calls = calls
+        self._progress = progress
+        self._is_closed = False
+        self._stream: AsyncStream | None = None
+        self._responses: AsyncIterator[v1.WatchResponse] | None = None
+        self._early: WatchEvent | None = None
+
+    @property
+    def resume_token(self) -> str:
+        """The token with which a later watch resumes after what was received so far."""
+        return self._progress.resume_token
+
+    def close(self) -> None:
+        """Ends the watch. Its iteration ends."""
+        self._is_closed = True
+        if self._stream is not None:
+            self._stream.cancel()
+
+    async def __aenter__(self) -> AsyncWatch:
+        self._early = await self._receive()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __aiter__(self) -> AsyncWatch:
+        return self
+
+    async def __anext__(self) -> WatchEvent:
+        event, self._early = self._early, None
+        while event is None:
+            if self._is_closed:
+                raise StopAsyncIteration
+            event = await self._receive()
+        return event
+
+    async def _receive(self) -> WatchEvent | None:
+        """Waits for a response, of this connection or the next. Returns its event, if any."""
+        while not self._is_closed:
+            try:
+                return self._progress.accept(await self._next_response())
+            except asyncio.TimeoutError:
+                if self._stream is not None:
+                    self._stream.replace_connection()
+                error = ENDED
+            except StopAsyncIteration:
+                error = ENDED
+            except grpc.RpcError as fault:
+                error = self._calls.rules.error_of(fault)
+            except asyncio.CancelledError:
+                error = self._error_of_closing()
+            self._end_stream(error)
+            if self._is_closed:
+                break
+            await self._wait_before_resuming(error)
+        return None
+
+    def _error_of_closing(self) -> PolynymError:
+        """Returns the error of a watch that is closed itself or with its client."""
+        is_own_end = self._is_closed and not is_cancelled(unless_known=False)
+        if is_own_end or (self._calls.rules.is_closed and not is_cancelled()):
+            return closed()
+        raise
+
+    def _end_stream(self, error: PolynymError) -> None:
+        stream, self._stream, self._responses = self._stream, None, None
+        if stream is not None:
+            stream.end(error)
+
+    async def _wait_before_resuming(self, error: PolynymError) -> None:
+        delay = self._progress.delay(error)
+        if delay is None:
+            self.close()
+            raise error
+        await asyncio.sleep(delay)
+
+    async def _next_response(self) -> v1.WatchResponse:
+        if self._responses is not None:
+            # A server that is silent counts as lost.
+            return await asyncio.wait_for(anext(self._responses), LONGEST_SILENCE)
+        request = self._progress.request()
+        self._stream = AsyncStream(self._calls, "unary_stream", WATCH, request, None, ())
+        responses: AsyncIterator[v1.WatchResponse] = aiter(self._stream)
+        first = await asyncio.wait_for(anext(responses), FIRST_RESPONSE)
+        self._responses = responses
+        return first

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,20 @@ DOMAIN = "polynym"
 LOST = {"UNAVAILABLE", "CANCELLED", "INTERNAL", "UNKNOWN"}
 """The codes with which the transport reports that it lost a call."""
 DETAILS = "grpc-status-details-bin"
+NEVER_SENT = re.compile(
+    r"failed to connect to all addresses|connections to all backends failing"
+    r"|errors resolving|DNS resolution failed|empty address list"
+    # Of a stream that the server ended before it saw the call; elsewhere they are details.
+    r"|^(Stream removed \()?(GOAWAY received|(RST_STREAM \()?Received RST_STREAM with error code 7)"
+)
+"""How gRPC says that no server saw a call."""
+UNREACHABLE = "the server cannot be reached"
+TEXTS = {
+    "UNAVAILABLE": "the connection to the server was lost",
+    "DEADLINE_EXCEEDED": "the deadline has passed",
+    "RESOURCE_EXHAUSTED": "the answer is larger than the client accepts",
+}
+"""What failed, if no server made the error. The cause of the error has gRPC's own text."""
 
 
 class PolynymError(Exception):
@@ -62,6 +77,11 @@ class PolynymError(Exception):
     def is_from_server(self) -> bool:
         """Whether a server made the error. Otherwise the transport did."""
         return bool(self.reason)
+
+    @property
+    def is_never_sent(self) -> bool:
+        """Whether no server saw the call: a change has not happened."""
+        return not self.reason and self.message == UNREACHABLE
 
     def __str__(self) -> str:
         return f"{self.reason or self.code}: {self.message}"
@@ -128,6 +148,10 @@ class Cancelled(PolynymError):
     """The call was cancelled."""
 
 
+class Closed(Cancelled):
+    """The client is closed."""
+
+
 class Unimplemented(PolynymError):
     """The server or its store does not support the call."""
 
@@ -173,9 +197,22 @@ def from_rpc_error(fault: grpc.RpcError, request_id: str = "") -> PolynymError:
     status = parse_status(packed)
     details = status.details if status else ()
     error = error_with(code.name, fault.details() or "", details, request_id)
-    if not error.is_from_server and error.code in LOST:
-        return error.copy(Unavailable, code="UNAVAILABLE")
-    return error
+    return error if error.is_from_server else of_transport(error)
+
+
+def of_transport(error: PolynymError) -> PolynymError:
+    """Returns an error that no server made, in words of ours."""
+    code = "UNAVAILABLE" if error.code in LOST else error.code
+    if code == "UNAVAILABLE" and NEVER_SENT.search(error.message):
+        text = UNREACHABLE
+    else:
+        text = TEXTS.get(code, "the answer is not that of a Polynym server")
+    return error.copy(TYPES.get(code), code=code, message=text)
+
+
+def closed() -> Closed:
+    """Returns the error of a call of a closed client."""
+    return Closed("the client is closed", code="CANCELLED")
 
 
 def from_status(status: status_pb2.Status, request_id: str = "") -> PolynymError:

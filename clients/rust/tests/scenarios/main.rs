@@ -13,7 +13,9 @@ use client_testbed::{Options, run};
 async fn every_scenario_passes() {
     let only = std::env::var("POLYNYM_SCENARIO").unwrap_or_default();
     let mut puppet = puppet::RustPuppet::default();
-    let report = run(&mut puppet, Options { only, ..Options::default() }).await.unwrap();
+    let report = run(&mut puppet, Options { only, without_close: true, ..Options::default() })
+        .await
+        .unwrap();
     for (time, name) in &report.times {
         println!("{:.2} s {name}", time.as_secs_f64());
     }

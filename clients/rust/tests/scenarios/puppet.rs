@@ -1,5 +1,6 @@
 //! The Rust client as a puppet of the testbed.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use base64::Engine;
@@ -8,21 +9,36 @@ use client_testbed::Puppet;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use polynym_client::v1::{
-    BatchResolveIdentitiesRequest, Event, ListHistoryRequest, ResolveIdentityRequest,
-    SearchUsersRequest, WatchRequest,
+    BatchResolveIdentitiesRequest, CreateUserRequest, Event, ListHistoryRequest,
+    ResolveIdentityRequest, SearchUsersRequest, WatchRequest,
 };
 use polynym_client::{Builder, Client, Error, Items, Watch};
 use prost::Message;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::call;
 
-/// A client, and its watch.
+/// A client, its watch, and its loops of look-ups.
 #[derive(Default)]
 pub struct RustPuppet {
     client: Option<Client>,
     watch: Option<Watch>,
+    kept: Option<Kept>,
+}
+
+/// Loops that look up one user after another, and the outcomes so far.
+struct Kept {
+    loops: JoinSet<()>,
+    outcomes: Arc<Mutex<Outcomes>>,
+}
+
+/// The number of answers, and the errors.
+#[derive(Default)]
+struct Outcomes {
+    answers: u64,
+    errors: Vec<Error>,
 }
 
 impl Puppet for RustPuppet {
@@ -40,6 +56,12 @@ impl Puppet for RustPuppet {
             "call" => call(&client, &step).await,
             "resolve" => outcome(&resolve(&client, &step["request"]).await),
             "resolve_concurrently" => resolve_concurrently(&client, &step).await,
+            "keep_resolving" => {
+                self.kept = Some(keep_resolving(&client, &step));
+                json!({})
+            }
+            "kept" => self.end_loops().await,
+            "get_or_create" => get_or_create(&client, &step).await,
             "resolve_many" => {
                 let request: BatchResolveIdentitiesRequest = decode(&step["request"]);
                 let options = ResolveIdentityRequest {
@@ -88,6 +110,49 @@ impl RustPuppet {
         }
         results(&events)
     }
+
+    /// Ends the loops after their present look-ups.
+    async fn end_loops(&mut self) -> Value {
+        let Kept { loops, outcomes } = self.kept.take().unwrap();
+        drop(loops);
+        let outcomes = outcomes.lock().unwrap();
+        let errors: Vec<_> = outcomes.errors.iter().take(20).map(error_json).collect();
+        json!({ "answers": outcomes.answers, "errors": errors })
+    }
+}
+
+fn keep_resolving(client: &Client, step: &Value) -> Kept {
+    let outcomes = Arc::new(Mutex::new(Outcomes::default()));
+    let mut loops = JoinSet::new();
+    for _ in 0..8 {
+        let (client, request) = (client.clone(), step["request"].clone());
+        let outcomes = Arc::clone(&outcomes);
+        loops.spawn(async move {
+            loop {
+                let outcome = resolve(&client, &request).await;
+                let mut outcomes = outcomes.lock().unwrap();
+                match outcome {
+                    Ok(_) => outcomes.answers += 1,
+                    Err(error) => outcomes.errors.push(error),
+                }
+            }
+        });
+    }
+    Kept { loops, outcomes }
+}
+
+async fn get_or_create(client: &Client, step: &Value) -> Value {
+    let user = decode::<CreateUserRequest>(&step["request"]).user.unwrap();
+    let identifier = user.identities[0].identifier.clone().unwrap();
+    let callers = (0..step["concurrency"].as_u64().unwrap()).map(async |_| {
+        match client.get_or_create(identifier.clone(), user.clone()).await {
+            Ok(found) => json!({
+                "ok": STANDARD.encode(found.user.encode_to_vec()), "created": found.is_created,
+            }),
+            Err(error) => json!({ "error": error_json(&error) }),
+        }
+    });
+    json!({ "results": join_all(callers).await })
 }
 
 fn connect(step: &Value) -> Client {

@@ -29,7 +29,7 @@ impl<P: Puppet> Runner<'_, P> {
                 Ok(())
             }
             Step::Outage { for_ms } => {
-                self.proxy.begin_outage(for_ms.map(Duration::from_millis));
+                self.proxy.begin_outage(for_ms.map(Duration::from_millis)).await;
                 Ok(())
             }
             Step::RollingRestart { users, request } => self.rolling_restart(users, request).await,

@@ -8,13 +8,12 @@ use http::HeaderValue;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tonic::metadata::{Ascii, MetadataKey, MetadataValue};
-use tonic::transport;
 
 use crate::config::{Client as Settings, Purpose};
 use crate::failure::Failure;
 use polynym_access::Token;
 use polynym_client::purpose::{OPERATION_ID, REASON, encode};
-use polynym_client::{Builder, Client, ConnectError};
+use polynym_client::{Builder, Client, ConnectError, Error as CallError};
 
 /// Connects to the server. Each call has the time of `--timeout`.
 pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
@@ -22,6 +21,7 @@ pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
     let timeout = settings.timeout;
     let mut builder = Builder::new(&settings.server)
         .timeout(timeout)
+        .wait_for_ready(false)
         .endpoint(move |endpoint| endpoint.connect_timeout(timeout))
         // The user chose the address, and the server warns of plain text when it starts.
         .insecure(true);
@@ -114,7 +114,7 @@ pub fn root_cause(error: &dyn Error) -> Option<String> {
     successors(error.source(), |&cause| cause.source()).last().map(ToString::to_string)
 }
 
-fn unreachable(server: &str, error: &transport::Error) -> Failure {
+fn unreachable(server: &str, error: &CallError) -> Failure {
     let cause = root_cause(error).unwrap_or_else(|| error.to_string());
     let advice = match () {
         () if cause.contains("UnknownIssuer") => {

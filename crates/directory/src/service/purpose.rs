@@ -13,6 +13,11 @@ pub const OPERATION_ID_HEADER: &str = "polynym-operation-id";
 /// The maximum number of characters of the id of an operation.
 const MAX_OPERATION_CHARS: usize = 64;
 
+/// The beginning of the ids that the command and the console give to imports.
+const IMPORT_PREFIX: &str = "import-";
+
+const IMPORT_RULE: &str = "begins with `import-`, as the ids of imports do: choose another";
+
 const OPERATION_RULE: &str = "at most 64 letters A to Z and a to z, digits, and . _ : -";
 
 /// The most that the time in the id of an operation may be ahead when it begins.
@@ -71,6 +76,17 @@ pub(crate) fn check_operation_id(field: &str, id: &str) -> Result<(), Error> {
     match id.len() <= MAX_OPERATION_CHARS && id.bytes().all(is_allowed) {
         true => Ok(()),
         false => Err(Error::invalid(Invalid::Field, field, OPERATION_RULE)),
+    }
+}
+
+/// Checks that the id of a bulk change is not one of imports, whose undoing it would hold up.
+///
+/// # Errors
+/// [`Error::Invalid`] with the rule that is broken.
+pub(crate) fn check_bulk_id(field: &str, id: &str) -> Result<(), Error> {
+    match id.starts_with(IMPORT_PREFIX) {
+        true => Err(Error::invalid(Invalid::Field, field, IMPORT_RULE)),
+        false => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Bound;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use redb::{BackendError, StorageBackend};
@@ -35,6 +35,8 @@ pub(super) struct Shared {
     /// Whether a sync waits for the disk.
     is_durable: bool,
     is_open: AtomicBool,
+    /// The bytes that were written to the file.
+    written: AtomicU64,
     staged: Mutex<StagedWrites>,
 }
 
@@ -87,6 +89,7 @@ impl StoreFile {
             locks,
             is_durable,
             is_open: AtomicBool::new(false),
+            written: AtomicU64::new(0),
             staged: Mutex::new(staged),
         });
         (Self(shared.clone()), Gate(shared))
@@ -147,6 +150,11 @@ impl Gate {
         header::primary_slot(&self.0.file)
     }
 
+    /// The bytes that were written to the file since it was opened.
+    pub fn written_bytes(&self) -> u64 {
+        self.0.written.load(Ordering::Relaxed)
+    }
+
     pub fn file_id(&self) -> FileId {
         self.0.id
     }
@@ -183,7 +191,11 @@ impl Shared {
         faults::strike(self.id)?;
         #[cfg(test)]
         disk::record(self.id, step)?;
-        step.apply(&self.file)
+        step.apply(&self.file)?;
+        if let StagedOp::Write(_, data) = step {
+            self.written.fetch_add(data.len() as u64, Ordering::Relaxed);
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use crate::error::{Fault, chain};
+use crate::error::Fault;
 use crate::history::read::{ended_of, next_number};
 use crate::recent_events::EventChanges;
 use crate::schema::event::{StoredEvent, encode_event_row};
@@ -27,6 +27,7 @@ use polynym_directory::mutation::journal::beginning;
 use polynym_directory::stores::PageLimit;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
+use polynym_store_common::unreadable::report_damaged_history;
 
 /// The most expired events of tenants that are removed when one is added.
 const MAX_SWEPT: usize = 4;
@@ -311,7 +312,7 @@ fn event_of(user: LocalityId, row: &[u8]) -> Result<StoredEvent<'_>, Fault> {
 fn unless_damaged<T>(outcome: Result<T, Fault>) -> Result<Option<T>, Fault> {
     match outcome {
         Err(fault @ Fault::Damaged(_)) => {
-            tracing::error!(cause = chain(&fault), "a history has a damaged record");
+            report_damaged_history(&fault);
             Ok(None)
         }
         outcome => outcome.map(Some),

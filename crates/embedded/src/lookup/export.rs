@@ -1,9 +1,11 @@
-//! Snapshots for exports. While one is in use, the database reuses no page that was freed since, so
-//! that its file grows with every change. The store drops a snapshot that is too old or has made
-//! the file grow too far, and its export goes on with the current users.
+//! Snapshots for exports. While one is in use, the database reuses no page that was freed since: at
+//! most as many as were written since. The store drops a snapshot that is too old or may keep too
+//! many, and its export goes on with the current users. As pages that one snapshot keeps are kept
+//! for all later ones, too, all exports together keep no more than the oldest one.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
@@ -12,7 +14,7 @@ use locality_uuid::LocalityId;
 use metrics::counter;
 
 use crate::error::Fault;
-use crate::lookup::snapshot::Snapshot;
+use crate::lookup::snapshot::{Published, Snapshot};
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::Error;
 use polynym_directory::model::record::Hold;
@@ -30,57 +32,81 @@ pub const DROPPED_SNAPSHOTS: (&str, &str) = (
 
 /// The age at which a snapshot is dropped. MongoDB keeps snapshots as long by default.
 const MAX_AGE: Duration = Duration::from_secs(5 * 60);
-/// The growth of the file at which it is dropped: a quarter of the file, within these bounds.
-const MIN_GROWTH: u64 = 256 << 20;
-const MAX_GROWTH: u64 = 4 << 30;
+/// The bytes that are written until it is dropped: a quarter of the file, within these bounds.
+const MIN_WRITES: u64 = 256 << 20;
+const MAX_WRITES: u64 = 4 << 30;
 
 /// The snapshots that exports use.
 #[derive(Default)]
 pub struct ExportSnapshots {
     held: Mutex<Vec<Weak<HeldSnapshot>>>,
-    /// The most growth of the file; none for a part of its size.
-    max_growth: Option<u64>,
+    /// The most bytes that are written meanwhile; none for a part of the file's size.
+    max_writes: Option<u64>,
+    /// The bytes that were written to the file up to the last commit.
+    written: AtomicU64,
 }
 
 /// A snapshot, until it is dropped.
 struct HeldSnapshot {
     snapshot: ArcSwapOption<Snapshot>,
     since: Instant,
-    /// The size of the file above which it is dropped.
-    max_file_bytes: u64,
+    /// The bytes written to the file above which it is dropped.
+    max_written: u64,
 }
 
 impl ExportSnapshots {
-    /// No snapshots. With `max_growth`, they are dropped once the file has grown by that.
-    pub fn new(max_growth: Option<u64>) -> Self {
-        Self { held: Mutex::default(), max_growth }
+    /// No snapshots. With `max_writes`, they are dropped once so many bytes were written.
+    pub fn new(max_writes: Option<u64>) -> Self {
+        Self { max_writes, ..Self::default() }
     }
 
-    /// Holds a snapshot of a file of this size for an export.
-    pub fn hold(&self, snapshot: Arc<Snapshot>, file_bytes: u64) -> SnapshotExport {
-        let growth = self.max_growth.unwrap_or((file_bytes / 4).clamp(MIN_GROWTH, MAX_GROWTH));
+    /// Holds the published snapshot of a file of this size for an export; none of a closed store.
+    pub fn hold(&self, published: &Published, file_bytes: u64) -> Option<SnapshotExport> {
+        let writes = self.max_writes.unwrap_or((file_bytes / 4).clamp(MIN_WRITES, MAX_WRITES));
+        let mut all = self.held();
         let held = Arc::new(HeldSnapshot {
-            snapshot: ArcSwapOption::new(Some(snapshot)),
+            snapshot: ArcSwapOption::new(Some(published.load_full()?)),
             since: Instant::now(),
-            max_file_bytes: file_bytes + growth,
+            max_written: self.written.load(Ordering::Relaxed) + writes,
         });
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&held));
-        SnapshotExport(held)
+        all.push(Arc::downgrade(&held));
+        Some(SnapshotExport(held))
     }
 
-    /// Drops the snapshots that are too old, or too costly for a file of this size.
-    pub fn drop_costly(&self, now: Instant, file_bytes: u64) {
-        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|held| {
+    /// Drops the snapshots that are too old, or too costly once so many bytes were written.
+    pub fn drop_costly(&self, now: Instant, written: u64) {
+        self.written.store(written, Ordering::Relaxed);
+        self.held().retain(|held| {
             let Some(held) = held.upgrade() else { return false };
-            let seconds = now.saturating_duration_since(held.since).as_secs();
-            let is_costly = file_bytes > held.max_file_bytes || seconds >= MAX_AGE.as_secs();
-            if is_costly && held.snapshot.swap(None).is_some() {
-                counter!(DROPPED_SNAPSHOTS.0).increment(1);
-                tracing::info!(seconds, file_bytes, "an export goes on without its snapshot");
+            let age = now.saturating_duration_since(held.since);
+            let is_costly = written > held.max_written || age >= MAX_AGE;
+            if is_costly {
+                held.give_up(age);
             }
             !is_costly
         });
+    }
+
+    /// Drops all snapshots: their file was opened again, and its pages may be written.
+    pub fn drop_all(&self) {
+        let mut all = self.held();
+        self.written.store(0, Ordering::Relaxed);
+        for held in all.drain(..).filter_map(|held| held.upgrade()) {
+            held.give_up(held.since.elapsed());
+        }
+    }
+
+    fn held(&self) -> MutexGuard<'_, Vec<Weak<HeldSnapshot>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldSnapshot {
+    fn give_up(&self, age: Duration) {
+        if self.snapshot.swap(None).is_some() {
+            counter!(DROPPED_SNAPSHOTS.0).increment(1);
+            tracing::info!(seconds = age.as_secs(), "an export goes on without its snapshot");
+        }
     }
 }
 

@@ -87,6 +87,7 @@ impl Writer {
         let snapshot = Snapshot::new(&open.database, &self.shared.caches)?;
         let next_event = snapshot.next_event()?;
         let before = self.shared.published.swap(Some(Arc::new(snapshot)));
+        self.shared.exports.drop_all();
         // The file may have a commit whose outcome was unknown.
         self.shared.recent.restart(next_event);
         self.damaged = None;
@@ -107,11 +108,12 @@ impl Writer {
         }
     }
 
-    /// Reports the size of the file, and drops the snapshots of exports that make it grow.
+    /// Reports the size of the file, and drops the snapshots of exports that keep too much of it.
     pub(super) fn watch_file(&self) {
         let file_bytes = fs::metadata(self.opener.file()).map_or(0, |file| file.len());
         set_file_bytes(file_bytes);
-        self.shared.exports.drop_costly(Instant::now(), file_bytes);
+        let written = self.open.as_ref().map_or(0, |open| open.gate.written_bytes());
+        self.shared.exports.drop_costly(Instant::now(), written);
     }
 }
 

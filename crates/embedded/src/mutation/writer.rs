@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use redb::WriteTransaction;
 use tokio::sync::oneshot;
@@ -23,10 +23,14 @@ use crate::mutation::degraded::Degraded;
 use crate::mutation::transaction::Tables;
 use crate::recent_events::{EventChanges, RecentEvents};
 use polynym_directory::error::Error;
+use polynym_directory::log_pause::LogPause;
 use polynym_directory::mutation::Mutation;
 
 /// The most writes beside mutations of one commit: mutations wait for it.
 const MAX_SIDE_WRITES: usize = 16;
+
+/// The pause between two lines of the log about expired records: each commit tries again.
+static SWEEP_LOG: LogPause = LogPause::new(Duration::from_secs(60));
 
 /// The channels to the callers of mutations, in the order of the mutations.
 type Callers = Vec<oneshot::Sender<Answer>>;
@@ -320,9 +324,10 @@ fn attempt(
     }
 
     match tables.sweep(mutations) {
-        Err(fault @ Fault::Damaged(_)) => {
+        Err(fault @ Fault::Damaged(_)) if SWEEP_LOG.is_over() => {
             tracing::error!(cause = chain(&fault), "expired records cannot be removed")
         }
+        Err(Fault::Damaged(_)) => {}
         outcome => outcome?,
     }
     let (names, changes) = tables.finish()?;

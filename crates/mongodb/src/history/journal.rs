@@ -24,6 +24,7 @@ use polynym_directory::model::tenant::Tenant;
 use polynym_directory::mutation::{Mutation, UserChange};
 use polynym_directory::stores::PageLimit;
 use polynym_store_common::attribute_names::KnownNames;
+use polynym_store_common::unreadable::report_damaged_history;
 
 /// The events for which buckets are read at once.
 const READ_EVENTS: u64 = 64;
@@ -141,7 +142,7 @@ impl Transaction<'_> {
                 Ok(events) => buckets.push((bucket, events)),
                 Err(fault) => {
                     is_damaged = true;
-                    tracing::error!(%id, cause = fault.to_string(), "damaged events");
+                    report_damaged_history(&fault);
                 }
             }
         }

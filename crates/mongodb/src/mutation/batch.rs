@@ -17,6 +17,7 @@ use crate::database::operations::Mongo;
 use crate::database::transaction::Transaction;
 use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
+use crate::schema::versions::Versions;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::ClaimWrite;
 use polynym_directory::mutation::read_set::{
@@ -85,9 +86,9 @@ impl Collections {
             return Ok(Vec::new());
         }
 
-        let begun = Transaction::begin(self, &Freshness::default(), deadline).await?;
-        let mut transaction = begun.with_versions(versions);
-        match self.write_together(&mut transaction, mutations).await {
+        let (mut transaction, decided) =
+            self.decide_together(mutations, versions, deadline).await?;
+        match self.write_together(&mut transaction, mutations, decided).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
                 let mut written = self.written(writes.clone(), &mutations[0]);
@@ -115,12 +116,47 @@ impl Collections {
         }
     }
 
+    /// Decides the mutations in a transaction. What was carried out before rests on documents that
+    /// it does not write, and that the snapshot of a router may lack: then all are decided again,
+    /// on a snapshot that has what the shards of these documents have acknowledged.
+    async fn decide_together(
+        &self,
+        mutations: &[Mutation],
+        versions: Versions,
+        deadline: Instant,
+    ) -> Result<(Transaction<'_>, Decided), Fault> {
+        let mut freshness = Freshness::default();
+        let decide = async |freshness: &Freshness| {
+            let begun = Transaction::begin(self, freshness, deadline).await?;
+            let mut transaction = begun.with_versions(versions);
+            match decide(&mut transaction, mutations).await {
+                Ok(decided) => Ok((transaction, decided)),
+                Err(fault) => {
+                    transaction.abort().await;
+                    Err(fault)
+                }
+            }
+        };
+        let (mut transaction, (write_sets, known)) = decide(&freshness).await?;
+        if !self.is_routed || !known.contains(&true) {
+            return Ok((transaction, (write_sets, known)));
+        }
+        transaction.record_into(&mut freshness);
+        transaction.abort().await;
+        let (transaction, (mut write_sets, repeated)) = decide(&freshness).await?;
+        for n in (0..mutations.len()).filter(|n| repeated[*n] && !known[*n]) {
+            // The shards of its other documents were not asked before.
+            write_sets[n] = None;
+        }
+        Ok((transaction, (write_sets, repeated)))
+    }
+
     async fn write_together(
         &self,
         transaction: &mut Transaction<'_>,
         mutations: &[Mutation],
+        (write_sets, repeated): Decided,
     ) -> Result<WriteSets, Fault> {
-        let (write_sets, repeated) = decide(transaction, mutations).await?;
         let written = || write_sets.iter().flatten();
         let users: Vec<_> = written().flat_map(|write_set| write_set.users()).collect();
         let first = &mutations[0];
@@ -152,11 +188,14 @@ impl Collections {
     }
 }
 
-/// Decides the mutations. Returns which of them were carried out before, too.
+/// The decisions, and which of the mutations were carried out before.
+type Decided = (WriteSets, Vec<bool>);
+
+/// Decides the mutations.
 async fn decide(
     transaction: &mut Transaction<'_>,
     mutations: &[Mutation],
-) -> Result<(WriteSets, Vec<bool>), Fault> {
+) -> Result<Decided, Fault> {
     let requests = mutations.iter().filter_map(|mutation| mutation.request.as_ref());
     let remembered = transaction.requests(requests).await?;
     let mut needs: Vec<_> = mutations.iter().map(claims_of).collect();

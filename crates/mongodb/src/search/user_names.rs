@@ -3,13 +3,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::schema::user::StoredUser;
 use polynym_directory::encoded::encoded_user::EncodedUser;
+use polynym_directory::log_pause::LogPause;
 use polynym_directory::model::record::Record;
 use polynym_store_common::attribute_names::KnownNames;
+
+/// The pause between two lines of the log about names that cannot be read.
+static UNREADABLE_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 
 /// The names of the attributes of some users.
 #[derive(Default)]
@@ -84,7 +89,9 @@ impl Collections {
             Ok((read, reads)) => {
                 let readable = read.into_iter().filter_map(|(tenant, names)| {
                     let warn = |fault: &Fault| {
-                        tracing::error!(%fault, "names of attributes cannot be read");
+                        if UNREADABLE_LOG.is_over() {
+                            tracing::error!(%fault, "names of attributes cannot be read");
+                        }
                     };
                     Some((tenant, names.inspect_err(warn).ok()?))
                 });

@@ -1,8 +1,10 @@
 //! The end of a connection: its client leaves or does not read, it grows old, or the server stops.
 
+use std::future::pending;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
 use tokio::time::sleep;
@@ -38,12 +40,15 @@ pub async fn run<C: GracefulConnection>(
             tokio::select! {
                 _ = &mut task => return false,
                 () = budget.stuck(call_age_limit(options.call_timeout)) => return false,
-                () = finish_overdue(budget, peer, distrusted, options.drain) => return false,
+                () = finish_overdue(budget, peer, distrusted.as_mut(), options.drain) => {
+                    return false;
+                }
                 () = drain_started(&mut draining) => {}
             }
         }
     }
-    finish(task, budget, options.drain).await
+    let distrusted = end_distrusted(budget, peer, distrusted);
+    finish(task, budget, distrusted, options.drain).await
 }
 
 /// Waits until calls have had the time to finish. Then ends the streams that have no end, and waits
@@ -55,23 +60,40 @@ async fn finish_overdue(
     distrusted: Pin<&mut impl Future<Output = ()>>,
     drain: Duration,
 ) {
-    sleep(drain).await;
-    if peer.is_trusted() {
+    let overdue = async {
+        sleep(drain).await;
         budget.end_streams(Ending::Endless);
-        tokio::select! {
-            () = budget.without_long_calls() => return,
-            () = distrusted => {}
-        }
+        budget.without_long_calls().await;
+    };
+    tokio::select! {
+        () = overdue => return,
+        () = end_distrusted(budget, peer, distrusted) => {}
+    }
+    tokio::select! {
+        () = budget.idle() => {}
+        () = sleep(drain) => budget.without_long_calls().await,
+    }
+}
+
+/// Waits until the client is no longer trusted, and ends its streams.
+async fn end_distrusted(
+    budget: &ConnectionBudget,
+    peer: &Peer,
+    distrusted: Pin<&mut impl Future<Output = ()>>,
+) {
+    if peer.is_trusted() {
+        distrusted.await;
     }
     budget.end_streams(Ending::Distrusted);
-    budget.without_long_calls().await;
 }
 
 /// Runs a connection until its calls and streams have finished, for the time of a stop. In the last
-/// part of that time, streams end with a status. Returns whether calls or streams were cut off.
+/// part of that time, streams end with a status; before that, `distrusted` may end them. Returns
+/// whether calls or streams were cut off.
 async fn finish<C: GracefulConnection>(
     mut task: ConnectionTask<C>,
     budget: &ConnectionBudget,
+    distrusted: impl Future<Output = ()>,
     drain: Duration,
 ) -> bool {
     task.connection.as_mut().graceful_shutdown();
@@ -79,6 +101,7 @@ async fn finish<C: GracefulConnection>(
     tokio::select! {
         _ = &mut task => return false,
         () = budget.idle() => return false,
+        () = distrusted.then(|()| pending()) => {}
         () = sleep(drain - last_part) => {}
     }
     let cuts_streams = budget.has_finite_streams();

@@ -17,7 +17,7 @@ use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
-use crate::service::purpose::{check_operation_id, check_operation_time};
+use crate::service::purpose::{check_bulk_id, check_operation_id, check_operation_time};
 use crate::service::tenant_cache::KnownTenant;
 use crate::size;
 
@@ -188,6 +188,7 @@ fn bulk_id(context: &RequestContext<'_>, wanted: &str) -> Result<String, Error> 
         return new_id(context);
     };
     check_operation_id(field, id)?;
+    check_bulk_id(field, id)?;
     check_operation_time(field, id, context.now.time)?;
     Ok(id.to_owned())
 }

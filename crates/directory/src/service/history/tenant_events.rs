@@ -1,11 +1,14 @@
 //! Pages of the events of all users of a tenant, by caller and operation.
 
+use std::time::Duration;
+
 use locality_uuid::LocalityId;
 use prost::Message;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::encoded::event::event_message;
 use crate::error::Error;
+use crate::log_pause::LogPause;
 use crate::model::event::{Event, EventKind};
 use crate::model::record::Record;
 use crate::model::user::State;
@@ -26,6 +29,9 @@ const READ_BATCH: usize = 256;
 const MAX_SCANS: usize = 16;
 /// Reads of histories for one page, which ends early after them.
 const MAX_HISTORY_READS: usize = 1_024;
+
+/// The pause between two lines of the log about histories that cannot be read.
+static UNREADABLE_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 
 /// A request for the events of a tenant's users.
 #[derive(Clone, Debug, Default)]
@@ -146,8 +152,11 @@ impl Directory {
                 Ok(true) => reading.pass(record.id()),
                 Ok(false) => return Ok(false),
                 Err(error @ Error::Internal(_)) => {
-                    let (user, error) = (record.id(), error.with_causes());
-                    tracing::error!(%user, error, "the history of a user cannot be read");
+                    let user = record.id();
+                    if UNREADABLE_LOG.is_over() {
+                        let error = error.with_causes();
+                        tracing::error!(%user, error, "the history of a user cannot be read");
+                    }
                     reading.pass_unreadable(user);
                 }
                 Err(error) => return Err(error),

@@ -1,12 +1,13 @@
 //! Deleting tenants: a call marks the tenant, and the servers remove it with all its contents.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
+use crate::log_pause::LogPause;
 use crate::model::policies::Policies;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
@@ -24,6 +25,10 @@ use crate::service::tenant_queue::TenantJob;
 const STEP_ITEMS: usize = 100;
 /// Users that are purged concurrently.
 const CONCURRENT_PURGES: usize = 16;
+
+/// The pauses between two lines of the log about users that stay.
+static UNREADABLE_LOG: LogPause = LogPause::new(Duration::from_secs(1));
+static UNPURGED_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 
 /// The outcome of one step.
 enum Step {
@@ -126,7 +131,7 @@ impl Directory {
         }
 
         if round.users > 0 {
-            for user in part.unreadable() {
+            for user in part.unreadable().filter(|_| UNREADABLE_LOG.is_over()) {
                 tracing::error!(tenant = %name, %user, "a user cannot be read, nor purged");
             }
             round.purged += self.purge_all(name, part.readable()).await?;
@@ -179,8 +184,10 @@ impl Directory {
             match outcome {
                 Ok(users) => purged += users,
                 Err(error @ Error::Internal(_)) => {
-                    let error = error.with_causes();
-                    tracing::error!(%user, error, "a user cannot be purged");
+                    if UNPURGED_LOG.is_over() {
+                        let error = error.with_causes();
+                        tracing::error!(%user, error, "a user cannot be purged");
+                    }
                 }
                 Err(error) => return Err(error),
             }

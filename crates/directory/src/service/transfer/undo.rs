@@ -91,7 +91,8 @@ impl Directory {
             return Err(Error::invalid(Invalid::Field, "operation_id", fault));
         }
         let bulk = self.backend.bulk_changes.bulk_change(&call.context.tenant, operation_id);
-        let bulk = match bulk.await? {
+        // A dry run has changed nobody.
+        let bulk = match bulk.await?.filter(|bulk| !bulk.dry_run) {
             Some(_) => Some(self.bulk_call(call.clone(), operation_id, BulkStep::Undo).await?),
             None => None,
         };

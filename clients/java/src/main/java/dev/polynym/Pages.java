@@ -18,12 +18,24 @@ public final class Pages<T> implements Iterable<T> {
   private final Function<String, Page<T>> fetch;
 
   /** The items of one page, and the token of the next one, which is empty on the last page. */
-  record Page<T>(List<T> items, String next) {}
+  private record Page<T>(List<T> items, String next) {}
 
   /** Pages from the one of the token {@code first}, each fetched by its token. */
-  Pages(String first, Function<String, Page<T>> fetch) {
+  private Pages(String first, Function<String, Page<T>> fetch) {
     this.first = first;
     this.fetch = fetch;
+  }
+
+  /** The items of a list whose pages are fetched by their tokens. */
+  static <A, T> Pages<T> of(
+      String first,
+      Function<String, A> fetch,
+      Function<A, List<T>> items,
+      Function<A, String> next) {
+    return new Pages<>(first, token -> {
+      A answer = fetch.apply(token);
+      return new Page<>(items.apply(answer), next.apply(answer));
+    });
   }
 
   /**

@@ -1,79 +1,87 @@
 package dev.polynym;
 
 import dev.polynym.errors.PolynymException;
-import dev.polynym.v1.AdminServiceGrpc;
+import dev.polynym.internal.CallFuture;
+import dev.polynym.internal.Rules;
 import dev.polynym.v1.AdminServiceGrpc.AdminServiceBlockingStub;
-import dev.polynym.v1.DirectoryServiceGrpc;
+import dev.polynym.v1.AdminServiceGrpc;
 import dev.polynym.v1.DirectoryServiceGrpc.DirectoryServiceBlockingStub;
+import dev.polynym.v1.DirectoryServiceGrpc;
 import dev.polynym.v1.Event;
 import dev.polynym.v1.GetUserRequest;
 import dev.polynym.v1.Identifier;
-import dev.polynym.v1.InboxServiceGrpc;
 import dev.polynym.v1.InboxServiceGrpc.InboxServiceBlockingStub;
+import dev.polynym.v1.InboxServiceGrpc;
 import dev.polynym.v1.ListHistoryRequest;
-import dev.polynym.v1.ListHistoryResponse;
-import dev.polynym.v1.RegistryServiceGrpc;
+import dev.polynym.v1.NormalizeIdentityRequest;
 import dev.polynym.v1.RegistryServiceGrpc.RegistryServiceBlockingStub;
+import dev.polynym.v1.RegistryServiceGrpc;
 import dev.polynym.v1.ResolveIdentityResponse;
 import dev.polynym.v1.SearchUsersRequest;
-import dev.polynym.v1.SearchUsersResponse;
 import dev.polynym.v1.User;
 import dev.polynym.v1.WatchRequest;
+import io.grpc.CallOptions;
 import io.grpc.Channel;
-import io.grpc.ClientInterceptors;
-import io.grpc.ManagedChannel;
+import io.grpc.Deadline;
+import io.grpc.MethodDescriptor;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A client of one Polynym server, for all threads of a process. Every unary call has a deadline,
- * retries, and, if it changes something, a request id, so that it happens once. Errors are {@link
- * PolynymException}s.
+ * A client of a Polynym server, or of several with one store, for all threads of a process. Every
+ * unary call has a deadline, retries, and, if it changes something, a request id, so that it
+ * happens once. Errors are {@link PolynymException}s.
  */
 public final class PolynymClient implements AutoCloseable {
   private static final Duration CLOSE_PATIENCE = Duration.ofSeconds(5);
 
-  private final ManagedChannel managed;
   private final Rules rules;
-  private final Channel channel;
+  private final Batches batches = new Batches();
+  private final @Nullable SharedLookups shared;
   private final DirectoryServiceBlockingStub directory;
   private final RegistryServiceBlockingStub registry;
   private final InboxServiceBlockingStub inbox;
   private final AdminServiceBlockingStub admin;
   private final Set<Watch> watches = ConcurrentHashMap.newKeySet();
 
-  PolynymClient(ManagedChannel managed, Rules rules) {
-    this.managed = managed;
+  PolynymClient(Rules rules, boolean batching, Duration stalledAfter) {
     this.rules = rules;
-    channel = ClientInterceptors.intercept(managed, rules);
-    directory = DirectoryServiceGrpc.newBlockingStub(channel).withOption(Rules.BLOCKING, true);
-    registry = RegistryServiceGrpc.newBlockingStub(channel).withOption(Rules.BLOCKING, true);
-    inbox = InboxServiceGrpc.newBlockingStub(channel).withOption(Rules.BLOCKING, true);
-    admin = AdminServiceGrpc.newBlockingStub(channel).withOption(Rules.BLOCKING, true);
+    shared = batching ? new SharedLookups(rules, batches, stalledAfter) : null;
+    directory = DirectoryServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
+    registry = RegistryServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
+    inbox = InboxServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
+    admin = AdminServiceGrpc.newBlockingStub(rules).withOption(Rules.BLOCKING, true);
   }
 
   /**
-   * Makes a client with the settings of the environment: {@code POLYNYM_SERVER}, {@code
+   * Connects with the settings of the environment: {@code POLYNYM_SERVER}, {@code
    * POLYNYM_TOKEN_FILE} and {@code POLYNYM_CA}.
    *
    * @return the client
+   * @throws PolynymException if no server can be reached
+   * @see ClientBuilder#connect
    */
   public static PolynymClient connect() {
-    return builder().build();
+    return builder().connect();
   }
 
   /**
-   * Makes a client of a server, with the other settings of the environment.
+   * Connects to a server, with the other settings of the environment.
    *
-   * @param server such as {@code https://users:7171}
+   * @param server such as {@code https://users:7171}, or a list of several, with commas
    * @return the client
+   * @throws PolynymException if no server can be reached
+   * @see ClientBuilder#connect
    */
   public static PolynymClient connect(String server) {
-    return builder().server(server).build();
+    return builder().server(server).connect();
   }
 
   /**
@@ -129,7 +137,24 @@ public final class PolynymClient implements AutoCloseable {
    * @return the channel
    */
   public Channel channel() {
-    return channel;
+    return rules;
+  }
+
+  /** Connects now. A call that asks for nothing makes the classes of later calls ready. */
+  void connectNow() {
+    Deadline deadline = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
+    boolean decided = rules.servers().connect(deadline);
+    try {
+      // It has its own time: the first connection of a process has used up some, to load classes.
+      Duration time = decided ? rules.timeout() : Duration.ofMillis(1);
+      directory
+          .withDeadlineAfter(time.toNanos(), TimeUnit.NANOSECONDS)
+          .normalizeIdentity(NormalizeIdentityRequest.getDefaultInstance());
+    } catch (PolynymException failure) {
+      if (failure.reason().isEmpty() && !rules.servers().isConnected()) {
+        throw failure;
+      }
+    }
   }
 
   /** The look-ups with the timeout of some options. */
@@ -161,15 +186,70 @@ public final class PolynymClient implements AutoCloseable {
    * @throws PolynymException if nobody owns it, or the call fails otherwise
    */
   public ResolveIdentityResponse resolve(Identifier identifier, ResolveOptions options) {
-    return directory(options).resolveIdentity(options.request(identifier));
+    Supplier<ResolveIdentityResponse> alone =
+        () -> directory(options).resolveIdentity(options.request(identifier));
+    return shared == null || !isShareable(identifier, options)
+        ? alone.get()
+        : shared.resolve(identifier, options, alone);
+  }
+
+  private static boolean isShareable(Identifier identifier, ResolveOptions options) {
+    return options.isShareable() && Batches.fits(Batches.size(identifier));
+  }
+
+  /**
+   * Finds the user who owns an identifier, without blocking.
+   *
+   * @param identifier the identifier, as typed
+   * @return the user and the identity, or a {@link PolynymException}; cancelling it ends the call
+   */
+  public CompletableFuture<ResolveIdentityResponse> resolveAsync(Identifier identifier) {
+    return resolveAsync(identifier, ResolveOptions.defaults());
+  }
+
+  /**
+   * Finds the user who owns an identifier, without blocking. What depends on the future should not
+   * block, unless it has an executor of its own, as that of {@code thenApplyAsync}.
+   *
+   * @param identifier the identifier, as typed
+   * @param options how to resolve it
+   * @return the user and the identity, or a {@link PolynymException}; cancelling it ends the call
+   */
+  public CompletableFuture<ResolveIdentityResponse> resolveAsync(
+      Identifier identifier, ResolveOptions options) {
+    CallOptions call = CallOptions.DEFAULT.withDeadline(options.deadline(rules.timeout()));
+    Supplier<CallFuture<ResolveIdentityResponse>> alone =
+        () ->
+            CallFuture.start(
+                rules.newCall(DirectoryServiceGrpc.getResolveIdentityMethod(), call),
+                options.request(identifier));
+    return shared == null || !isShareable(identifier, options)
+        ? alone.get()
+        : shared.resolveAsync(identifier, options, alone);
+  }
+
+  /**
+   * Makes any unary call without blocking, such as {@code
+   * callAsync(RegistryServiceGrpc.getCreateUserMethod(), request)}.
+   *
+   * @param <Q> the type of the request
+   * @param <A> the type of the answer
+   * @param method the method, of a generated class
+   * @param request the request
+   * @return the answer, or a {@link PolynymException}; cancelling it ends the call
+   */
+  public <Q, A> CompletableFuture<A> callAsync(MethodDescriptor<Q, A> method, Q request) {
+    if (method.getType() != MethodDescriptor.MethodType.UNARY) {
+      throw new IllegalArgumentException("the method has streams: use a stub of channel()");
+    }
+    return CallFuture.start(rules.newCall(method, CallOptions.DEFAULT), request);
   }
 
   /**
    * Finds the owners of any number of identifiers, by as few calls as possible.
    *
    * @param identifiers the identifiers, as typed
-   * @return a result for each of them, in their order
-   * @throws PolynymException if a call fails as a whole
+   * @return a result for each of them, in their order; the failure of a call is that of its items
    */
   public List<ResolveResult> resolveMany(Collection<Identifier> identifiers) {
     return resolveMany(identifiers, ResolveOptions.defaults());
@@ -180,12 +260,25 @@ public final class PolynymClient implements AutoCloseable {
    *
    * @param identifiers the identifiers, as typed
    * @param options how to resolve them; the timeout is that of each call
-   * @return a result for each of them, in their order
-   * @throws PolynymException if a call fails as a whole
+   * @return a result for each of them, in their order; the failure of a call is that of its items
    */
   public List<ResolveResult> resolveMany(
       Collection<Identifier> identifiers, ResolveOptions options) {
-    return new BatchResolver(this, options, List.copyOf(identifiers)).resolve();
+    List<Identifier> all = List.copyOf(identifiers);
+    return new ManyLookups(this, rules, batches, options, all).resolve();
+  }
+
+  /**
+   * Finds the user who owns an identifier, or creates the user. Concurrent callers get the same
+   * user, and one of them has created it.
+   *
+   * @param identifier the identifier, as typed
+   * @param user the user to create; it gets the identifier unless it has it
+   * @return the user, and whether it was created
+   * @throws PolynymException if another of its identities belongs to another user, or a call fails
+   */
+  public GetOrCreateResult getOrCreate(Identifier identifier, User user) {
+    return new GetOrCreate(this, identifier, user).run();
   }
 
   /**
@@ -216,13 +309,7 @@ public final class PolynymClient implements AutoCloseable {
    * @return the users of all pages
    */
   public Pages<User> search(SearchUsersRequest request) {
-    return new Pages<>(
-        request.getPageToken(),
-        token -> {
-          SearchUsersResponse page =
-              directory.searchUsers(request.toBuilder().setPageToken(token).build());
-          return new Pages.Page<>(page.getUsersList(), page.getNextPageToken());
-        });
+    return lists().search(request);
   }
 
   /**
@@ -242,13 +329,16 @@ public final class PolynymClient implements AutoCloseable {
    * @return the events of all pages
    */
   public Pages<Event> history(ListHistoryRequest request) {
-    return new Pages<>(
-        request.getPageToken(),
-        token -> {
-          ListHistoryResponse page =
-              directory.listHistory(request.toBuilder().setPageToken(token).build());
-          return new Pages.Page<>(page.getEventsList(), page.getNextPageToken());
-        });
+    return lists().history(request);
+  }
+
+  /**
+   * Returns all lists that have pages.
+   *
+   * @return the lists
+   */
+  public Lists lists() {
+    return new Lists(this);
   }
 
   /**
@@ -266,19 +356,13 @@ public final class PolynymClient implements AutoCloseable {
     return watch;
   }
 
-  /** Ends the client and its watches. Calls under way have 5 seconds to finish. */
+  /**
+   * Ends the client and its watches. Calls under way have 5 seconds to finish; later ones throw a
+   * {@link dev.polynym.errors.ClosedException}.
+   */
   @Override
   public void close() {
     watches.forEach(Watch::close);
-    managed.shutdown();
-    rules.timers().shutdown();
-    try {
-      if (!managed.awaitTermination(CLOSE_PATIENCE.toNanos(), TimeUnit.NANOSECONDS)) {
-        managed.shutdownNow();
-      }
-    } catch (InterruptedException interrupt) {
-      managed.shutdownNow();
-      Thread.currentThread().interrupt();
-    }
+    rules.close(CLOSE_PATIENCE);
   }
 }

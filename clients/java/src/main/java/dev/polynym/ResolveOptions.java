@@ -6,9 +6,12 @@ import dev.polynym.v1.BatchResolveIdentitiesRequest;
 import dev.polynym.v1.Consistency;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.ResolveIdentityRequest;
+import io.grpc.Context;
+import io.grpc.Deadline;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -115,6 +118,24 @@ public final class ResolveOptions {
   /** The time for each call, if it is not the client's. */
   @Nullable Duration timeout() {
     return timeout;
+  }
+
+  /** The deadline of a call that begins now, on this thread. */
+  Deadline deadline(Duration otherwise) {
+    Duration time = timeout == null ? otherwise : timeout;
+    Deadline own = Deadline.after(time.toNanos(), TimeUnit.NANOSECONDS);
+    Deadline inherited = Context.current().getDeadline();
+    return inherited == null ? own : own.minimum(inherited);
+  }
+
+  /** What look-ups of one call have in common: all options but the timeout. */
+  ResolveIdentityRequest shared() {
+    return template;
+  }
+
+  /** Whether look-ups may share a call. */
+  boolean isShareable() {
+    return template.getConsistency() != Consistency.CONSISTENCY_LINEARIZABLE && !template.hasAsOf();
   }
 
   /** The request that resolves one identifier. */

@@ -1,11 +1,14 @@
 package dev.polynym;
 
 import dev.polynym.errors.PolynymException;
+import dev.polynym.internal.RetryPolicy;
+import dev.polynym.internal.Rules;
 import dev.polynym.v1.DirectoryServiceGrpc.DirectoryServiceBlockingStub;
 import dev.polynym.v1.WatchRequest;
 import dev.polynym.v1.WatchResponse;
-import io.grpc.Context;
 import io.grpc.Context.CancellableContext;
+import io.grpc.Context;
+import io.grpc.Deadline;
 import io.grpc.Status;
 import io.grpc.StatusException;
 import io.grpc.StatusRuntimeException;
@@ -14,11 +17,10 @@ import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.NoSuchElementException;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -65,11 +67,20 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     this.resumeToken = request.getResumeToken();
   }
 
-  /** Waits for the first response: changes that are acknowledged later are among the events. */
+  /**
+   * Waits for the first response: changes that are acknowledged later are among the events. It
+   * waits for a server that is away as long as a call does.
+   */
   void begin() {
+    RetryPolicy retries = rules.retries();
+    Deadline patience = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
+    BooleanSupplier isTired =
+        () ->
+            failures >= retries.maxAttempts()
+                && (!retries.waitForReady() || patience.isExpired());
     try {
       while (!answered && !isClosed()) {
-        next = read(rules.retries().maxAttempts());
+        next = read(isTired);
       }
     } catch (PolynymException failure) {
       close();
@@ -96,7 +107,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   @Override
   public boolean hasNext() {
     while (next == null && !isClosed()) {
-      next = read(Integer.MAX_VALUE);
+      next = read(() -> false);
     }
     return next != null && !isClosed();
   }
@@ -132,7 +143,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   }
 
   /** Reads a response, or reconnects. Returns the event, unless there is none or it is repeated. */
-  private @Nullable WatchEvent read(int maxFailures) {
+  private @Nullable WatchEvent read(BooleanSupplier isTired) {
     try {
       Iterator<WatchResponse> responses = stream == null ? open() : stream;
       stream = responses;
@@ -144,7 +155,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
       stream = null;
       end(streamContext, null);
       if (!isClosed()) {
-        recover(failure, maxFailures);
+        recover(failure, isTired);
       }
       return null;
     }
@@ -181,15 +192,10 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
     Runnable ring =
         () -> {
-          rules.connections().replace();
+          rules.servers().replace();
           end(context, SILENCE);
         };
-    try {
-      return rules.timers().schedule(ring, patience.toNanos(), TimeUnit.NANOSECONDS);
-    } catch (RejectedExecutionException clientClosed) {
-      ring.run();
-      return CompletableFuture.completedFuture(null);
-    }
+    return rules.timers().after(patience.toNanos(), ring);
   }
 
   private @Nullable WatchEvent accept(WatchResponse response) {
@@ -206,23 +212,29 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     return new WatchEvent(response.getEvent(), response.getResumeToken());
   }
 
-  private void recover(StatusRuntimeException failure, int maxFailures) {
+  private void recover(StatusRuntimeException failure, BooleanSupplier isTired) {
     PolynymException error = PolynymException.from(failure);
     if (error == null) {
       error = PolynymException.of(failure.getStatus(), failure.getTrailers(), "");
     }
     failures++;
     boolean interrupted = Thread.currentThread().isInterrupted();
-    boolean gone = interrupted || caller.isCancelled() || rules.timers().isShutdown();
-    if (gone || failures >= maxFailures || !RetryPolicy.isRetryable(error)) {
+    boolean gone = interrupted || caller.isCancelled() || rules.isClosed();
+    if (gone || isTired.getAsBoolean() || !RetryPolicy.isRetryable(error)) {
       throw error;
     }
-    rules.connections().retry();
     try {
-      closed.await(RetryPolicy.backoff(error, failures), TimeUnit.NANOSECONDS);
+      closed.await(backoff(error), TimeUnit.NANOSECONDS);
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
       throw error;
     }
+  }
+
+  /** A server that was lost is looked for at least as often as calls do. */
+  private long backoff(PolynymException error) {
+    long nanos = RetryPolicy.backoff(error, failures);
+    long longest = rules.retries().longestWait().toNanos();
+    return error.reason().isEmpty() ? Math.min(nanos, longest) : nanos;
   }
 }

@@ -22,14 +22,23 @@ import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.DirectoryServiceGrpc;
 import dev.polynym.v1.DisableUserRequest;
 import dev.polynym.v1.Event;
+import dev.polynym.v1.EventType;
 import dev.polynym.v1.ExportUsersRequest;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.Identity;
+import dev.polynym.v1.ListAttributeNamesRequest;
+import dev.polynym.v1.ListBulkChangesRequest;
+import dev.polynym.v1.ListEventsRequest;
 import dev.polynym.v1.ListHistoryRequest;
+import dev.polynym.v1.ListNoticesRequest;
+import dev.polynym.v1.ListTenantHistoryRequest;
+import dev.polynym.v1.ListTenantsRequest;
 import dev.polynym.v1.Policies;
+import dev.polynym.v1.RegistryServiceGrpc;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
 import dev.polynym.v1.SearchUsersRequest;
+import dev.polynym.v1.SendNoticeRequest;
 import dev.polynym.v1.State;
 import dev.polynym.v1.UpdateTenantRequest;
 import dev.polynym.v1.User;
@@ -40,8 +49,12 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AutoClose;
@@ -185,6 +198,80 @@ class ClientTest {
   }
 
   @Test
+  void everyListHasAllPages() {
+    try (PolynymClient lists = inTenant("lists")) {
+      IntStream.range(0, 5).forEach(n -> create(lists, handle("l" + n)));
+      String id = lists.resolve(handle("l0")).getUser().getUserId();
+      lists.registry().disableUser(DisableUserRequest.newBuilder().setUserId(id).build());
+      assertEquals(6, count(lists.lists().events(
+          ListEventsRequest.newBuilder().setPageSize(2).build())));
+      assertEquals(0, count(lists.lists().attributeNames(
+          ListAttributeNamesRequest.getDefaultInstance())));
+      assertEquals(1, count(lists.lists().tenants(ListTenantsRequest.getDefaultInstance())));
+      assertEquals(1, count(lists.lists().tenantHistory(
+          ListTenantHistoryRequest.newBuilder().setPageSize(1).build())));
+      assertEquals(0, count(lists.lists().bulkChanges(
+          ListBulkChangesRequest.getDefaultInstance())));
+
+      SendNoticeRequest.Builder notice = SendNoticeRequest.newBuilder();
+      notice.addRecipientsBuilder().setUserId(id);
+      notice.getNoticeBuilder().setSubject("Welcome");
+      IntStream.range(0, 3).forEach(n -> lists.inbox().sendNotice(notice.build()));
+      assertEquals(3, count(lists.lists().notices(
+          ListNoticesRequest.newBuilder().setUserId(id).setPageSize(2).build())));
+    }
+  }
+
+  private static long count(Pages<?> pages) {
+    return pages.stream().count();
+  }
+
+  @Test
+  void aUserIsCreatedOnce() throws Exception {
+    try (PolynymClient once = inTenant("once")) {
+      User joe = User.newBuilder().setDisplayName("Joe").build();
+      List<CompletableFuture<GetOrCreateResult>> calls = new ArrayList<>();
+      ExecutorService threads = Executors.newFixedThreadPool(32);
+      for (int caller = 0; caller < 32; caller++) {
+        calls.add(
+            CompletableFuture.supplyAsync(() -> once.getOrCreate(handle("joe"), joe), threads));
+      }
+      Set<String> ids = new HashSet<>();
+      calls.forEach(call -> ids.add(call.join().user().getUserId()));
+      assertEquals(1, ids.size());
+      assertEquals(1, calls.stream().filter(call -> call.join().created()).count());
+      threads.shutdown();
+
+      User twin = User.newBuilder().addIdentities(identity(handle("joe"))).build();
+      assertFalse(once.getOrCreate(handle("joe"), twin).created());
+      assertThrows(AlreadyExistsException.class, () -> once.getOrCreate(handle("ann"), twin));
+    }
+  }
+
+  private static Identity identity(Identifier identifier) {
+    return Identity.newBuilder().setIdentifier(identifier).build();
+  }
+
+  @Test
+  void anyUnaryCallCanBeAsynchronous() {
+    CreateUserRequest request =
+        createRequest(User.newBuilder().addIdentities(identity(handle("async"))));
+    String id =
+        client
+            .callAsync(RegistryServiceGrpc.getCreateUserMethod(), request)
+            .thenCompose(created -> client.resolveAsync(handle("async")))
+            .thenApply(found -> found.getUser().getUserId())
+            .join();
+    assertEquals(id, client.resolve(handle("async")).getUser().getUserId());
+    var taken = client.callAsync(RegistryServiceGrpc.getCreateUserMethod(), request);
+    CompletionException failed = assertThrows(CompletionException.class, taken::join);
+    assertInstanceOf(AlreadyExistsException.class, failed.getCause());
+    var streams = DirectoryServiceGrpc.getWatchMethod();
+    WatchRequest watch = WatchRequest.getDefaultInstance();
+    assertThrows(IllegalArgumentException.class, () -> client.callAsync(streams, watch));
+  }
+
+  @Test
   void futuresObserversAndStreamsReportTypedErrors() throws Exception {
     ResolveIdentityRequest request =
         ResolveIdentityRequest.newBuilder().setIdentifier(handle("nobody")).build();
@@ -234,6 +321,7 @@ class ClientTest {
       WatchEvent created = watch.next();
       assertEquals(joe.getUserId(), created.event().getUserId());
       assertTrue(created.event().hasUserCreated());
+      assertEquals(EventType.EVENT_TYPE_USER_CREATED, created.type());
       assertEquals(created.resumeToken(), watch.resumeToken());
 
       watched.registry().disableUser(byId(joe));

@@ -9,9 +9,11 @@ import dev.polynym.errors.OutcomeUnknownException;
 import dev.polynym.errors.PolynymException;
 import dev.polynym.v1.BatchResolveIdentitiesRequest;
 import dev.polynym.v1.Consistency;
+import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.ListHistoryRequest;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.SearchUsersRequest;
+import dev.polynym.v1.User;
 import dev.polynym.v1.WatchRequest;
 import io.grpc.stub.AbstractStub;
 import java.lang.reflect.InvocationTargetException;
@@ -20,6 +22,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutorService;
@@ -33,6 +36,7 @@ final class Puppet implements AutoCloseable {
   private final ExecutorService threads = Executors.newCachedThreadPool();
   private PolynymClient client;
   private Watch watch;
+  private KeptLookups loops;
   private final List<WatchEvent> watched = new ArrayList<>();
 
   /** Takes a step, and returns its answer. */
@@ -67,6 +71,16 @@ final class Puppet implements AutoCloseable {
         watch = client.watch(WatchRequest.parseFrom(bytes(step.get("request"))));
         yield new JsonObject();
       }
+      case "keep_resolving" -> {
+        loops = new KeptLookups(client, bytes(step.get("request")));
+        yield new JsonObject();
+      }
+      case "kept" -> kept();
+      case "get_or_create" -> getOrCreate(step);
+      case "close" -> {
+        client.close();
+        yield new JsonObject();
+      }
       case "watched" -> watched(step.get("count").getAsInt(), step.get("timeout_ms").getAsLong());
       default -> throw new IllegalArgumentException("no such step: " + step);
     };
@@ -83,6 +97,9 @@ final class Puppet implements AutoCloseable {
     }
     if (isSet(step.get("timeout_ms"))) {
       builder.timeout(Duration.ofMillis(step.get("timeout_ms").getAsLong()));
+    }
+    if (isSet(step.get("batching"))) {
+      builder.batching(step.get("batching").getAsBoolean());
     }
     client = builder.build();
     return new JsonObject();
@@ -186,6 +203,44 @@ final class Puppet implements AutoCloseable {
       results.add(outcome(result::orThrow));
     }
     return with("results", results);
+  }
+
+  private JsonObject kept() throws Exception {
+    JsonObject answer = new JsonObject();
+    JsonArray errors = new JsonArray();
+    answer.addProperty("answers", loops.end());
+    loops.errors().limit(20).forEach(error -> errors.add(failed(error).get("error")));
+    answer.add("errors", errors);
+    return answer;
+  }
+
+  private JsonObject getOrCreate(JsonObject step) throws Exception {
+    User user = CreateUserRequest.parseFrom(bytes(step.get("request"))).getUser();
+    if (!isSet(step.get("concurrency"))) {
+      return getOrCreate(user);
+    }
+    Callable<JsonObject> call =
+        () -> {
+          try {
+            return getOrCreate(user);
+          } catch (PolynymException error) {
+            return failed(error);
+          }
+        };
+    JsonArray results = new JsonArray();
+    List<Callable<JsonObject>> calls =
+        Collections.nCopies(step.get("concurrency").getAsInt(), call);
+    for (Future<JsonObject> result : threads.invokeAll(calls)) {
+      results.add(result.get());
+    }
+    return with("results", results);
+  }
+
+  private JsonObject getOrCreate(User user) {
+    GetOrCreateResult result = client.getOrCreate(user.getIdentities(0).getIdentifier(), user);
+    JsonObject answer = ok(result.user());
+    answer.addProperty("created", result.created());
+    return answer;
   }
 
   private static JsonObject results(Stream<? extends Message> items) {

@@ -2,7 +2,6 @@ package dev.polynym;
 
 import static dev.polynym.Identifiers.handle;
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -24,8 +23,6 @@ import dev.polynym.v1.WatchRequest;
 import io.grpc.Metadata;
 import io.grpc.Status.Code;
 import java.io.IOException;
-import java.net.InetSocketAddress;
-import java.net.Socket;
 import java.net.SocketAddress;
 import java.time.Duration;
 import java.util.HashSet;
@@ -35,6 +32,7 @@ import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -47,6 +45,11 @@ class RulesTest {
   @AutoClose final PolynymClient client = patient(server.client());
 
   RulesTest() throws IOException {}
+
+  @AfterEach
+  void endOpenCalls() {
+    server.endOpenCalls();
+  }
 
   /** A client for a busy machine: only tests of deadlines have short ones. */
   private static PolynymClient patient(ClientBuilder builder) {
@@ -252,37 +255,5 @@ class RulesTest {
     thread.interrupt();
     Throwable error = failure.get(50, TimeUnit.SECONDS);
     assertEquals(Code.CANCELLED, assertInstanceOf(OutcomeUnknownException.class, error).code());
-  }
-
-  @Test
-  void aServerThatIsAwayHasWrittenNothing() throws IOException {
-    try (Socket reserved = new Socket()) {
-      // Bound without listening: connections are refused, and nobody else gets the port.
-      reserved.bind(new InetSocketAddress("127.0.0.1", 0));
-      String address = "127.0.0.1:" + reserved.getLocalPort();
-      try (PolynymClient lonely = patient(PolynymClient.builder().server(address))) {
-        assertThrows(UnavailableException.class, () -> lonely.registry().createUser(CREATE));
-      }
-    }
-  }
-
-  @Test
-  void aServerThatComesBackIsUsedAtOnce() throws IOException {
-    client.resolve(handle("joe"));
-    server.close();
-    for (int call = 0; call < 5; call++) {
-      assertThrows(UnavailableException.class, () -> client.resolve(handle("joe")));
-    }
-    try (ScriptedServer back = new ScriptedServer(server.port())) {
-      client.resolve(handle("joe"));
-      assertEquals(1, back.requests.size());
-    }
-  }
-
-  @Test
-  void aClosedClientFailsCallsAtOnce() {
-    client.close();
-    assertThrows(UnavailableException.class, () -> client.resolve(handle("joe")));
-    assertFalse(Thread.currentThread().isInterrupted());
   }
 }

@@ -17,7 +17,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledIf;
 
-/** The scenarios of all clients: clients/scenarios.json, run by the program client-testbed. */
+/**
+ * The scenarios of all clients: clients/scenarios.json, run by the program client-testbed. {@code
+ * -Dscenario=TEXT} chooses those with this text in their names.
+ */
 @Timeout(300)
 @EnabledIf(
     value = "hasTestbed",
@@ -45,7 +48,7 @@ class TestbedTest {
   void allScenariosPass() throws Exception {
     Path log = Files.createTempFile("testbed", ".log");
     Process testbed =
-        new ProcessBuilder(testbed().toString(), "--without-batching")
+        new ProcessBuilder(testbed().toString(), System.getProperty("scenario", ""))
             .redirectError(Redirect.to(log.toFile()))
             .start();
     try {

@@ -8,6 +8,7 @@ import com.google.rpc.RetryInfo;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.protobuf.StatusProto;
+import java.io.Serializable;
 import java.time.Duration;
 import java.util.Map;
 import java.util.regex.Matcher;
@@ -19,10 +20,11 @@ record ErrorDetails(
     String reason,
     String field,
     @Nullable Duration retryAfter,
-    Map<String, String> metadata) {
+    Map<String, String> metadata)
+    implements Serializable {
   private static final String DOMAIN = "polynym";
   private static final Pattern ITEM = Pattern.compile("^identifiers\\[\\d+]");
-  private static final ErrorDetails NONE = new ErrorDetails("", "", null, Map.of());
+  static final ErrorDetails NONE = new ErrorDetails("", "", null, Map.of());
 
   static ErrorDetails of(Status status, @Nullable Metadata trailers) {
     try {

@@ -21,6 +21,7 @@ public final class OutcomeUnknownException extends PolynymException {
         requestId.isEmpty()
             ? "the call may have succeeded: read before you repeat it"
             : "the call may have succeeded: repeat it with the request id " + requestId;
-    return status.augmentDescription(remedy);
+    String text = status.getDescription();
+    return text != null && text.endsWith(remedy) ? status : status.augmentDescription(remedy);
   }
 }

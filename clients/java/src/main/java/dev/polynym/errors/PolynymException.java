@@ -16,7 +16,9 @@ import org.jspecify.annotations.Nullable;
 public class PolynymException extends StatusRuntimeException {
   private static final long serialVersionUID = 1;
 
+  /** Serialized by {@link SerializedError}, as all of the error. */
   private final transient ErrorDetails details;
+
   private final String requestId;
 
   PolynymException(
@@ -66,7 +68,7 @@ public class PolynymException extends StatusRuntimeException {
     return null;
   }
 
-  private static PolynymException typed(
+  static PolynymException typed(
       Status status, @Nullable Metadata trailers, ErrorDetails details, String requestId) {
     return switch (status.getCode()) {
       case NOT_FOUND -> new NotFoundException(status, trailers, details, requestId);
@@ -157,5 +159,28 @@ public class PolynymException extends StatusRuntimeException {
    */
   public String requestId() {
     return requestId;
+  }
+
+  /**
+   * Returns the same error with the stack trace of this thread: callers that share a call share its
+   * failure.
+   *
+   * @return the error, which this one has caused
+   */
+  public PolynymException copy() {
+    return SerializedError.of(this).restored(this);
+  }
+
+  /**
+   * Serializes the error without the fields of gRPC, which cannot be serialized.
+   *
+   * @return what is serialized instead
+   */
+  final Object writeReplace() {
+    return SerializedError.of(this);
+  }
+
+  final ErrorDetails details() {
+    return details;
   }
 }

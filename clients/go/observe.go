@@ -1,0 +1,43 @@
+package polynym
+
+import (
+	"context"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/codes"
+)
+
+// An Attempt is one attempt of a unary call.
+type Attempt struct {
+	// Service and Method are what was called, such as `polynym.v1.DirectoryService` and `GetUser`.
+	Service, Method string
+	// Number is 1 for the first attempt of the call.
+	Number int
+	// Duration is the time of the attempt.
+	Duration time.Duration
+	// Code and Reason are those of its failure. OK and empty if it succeeded.
+	Code   codes.Code
+	Reason string
+	// Server is the address of the server. Empty if there was no connection.
+	Server string
+}
+
+// observe tells the observer of an attempt.
+func (c *Client) observe(
+	ctx context.Context, path string, number int, begun time.Time, failure *Error, server net.Addr,
+) {
+	if c.settings.observer == nil {
+		return
+	}
+	service, method, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	seen := Attempt{Service: service, Method: method, Number: number, Duration: time.Since(begun)}
+	if failure != nil {
+		seen.Code, seen.Reason = failure.Code, failure.Reason
+	}
+	if server != nil {
+		seen.Server = server.String()
+	}
+	c.settings.observer(ctx, seen)
+}

@@ -1,0 +1,77 @@
+package dev.polynym.internal;
+
+import dev.polynym.errors.PolynymException;
+import io.grpc.Metadata;
+import io.grpc.Status;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/** The errors of calls that got no answer of the server, in plain words. */
+final class Failures {
+  /** What gRPC says of streams that the server has refused, or not seen before it said goodbye. */
+  private static final Pattern REFUSED =
+      Pattern.compile("REFUSED_STREAM|GOAWAY closed (un)?sent stream");
+
+  private Failures() {}
+
+  /** The typed error of a status. What gRPC itself says becomes the cause. */
+  static PolynymException of(
+      Status status, @Nullable Metadata trailers, String requestId, boolean reached) {
+    PolynymException error = PolynymException.of(status, trailers, requestId);
+    if (!error.reason().isEmpty()) {
+      return error;
+    }
+    return PolynymException.of(plain(status, reached), trailers, requestId);
+  }
+
+  /** The same error as the loss of a connection, whatever gRPC calls it. */
+  static PolynymException connectionLost(PolynymException error, boolean reached) {
+    Status lost = Status.UNAVAILABLE.withDescription(connection(error.getStatus(), reached));
+    return PolynymException.of(
+        lost.withCause(error.getCause()), error.getTrailers(), error.requestId());
+  }
+
+  /** The error of an attempt that found no connected server. */
+  static Status unreachable() {
+    return Status.UNAVAILABLE.withDescription("the server cannot be reached");
+  }
+
+  /** Whether the server has not looked at the stream that ended so. */
+  static boolean isRefused(Status status) {
+    String text = status.getDescription();
+    return text != null && REFUSED.matcher(text).find();
+  }
+
+  /** Whether the stream alone has ended, not its connection. */
+  static boolean isReset(Status status) {
+    String text = status.getDescription();
+    return text != null && text.contains("STREAM closed stream");
+  }
+
+  private static Status plain(Status status, boolean reached) {
+    String text =
+        switch (status.getCode()) {
+          case UNAVAILABLE -> connection(status, reached);
+          case DEADLINE_EXCEEDED -> "the deadline has passed";
+          case CANCELLED -> "the call was cancelled";
+          case RESOURCE_EXHAUSTED -> "the answer is larger than the client accepts";
+          case UNAUTHENTICATED, PERMISSION_DENIED, UNIMPLEMENTED ->
+              "the call was refused on its way to the server";
+          default -> "the call failed without an answer of the server";
+        };
+    return status.withDescription(text).withCause(status.asRuntimeException());
+  }
+
+  private static String connection(Status status, boolean reached) {
+    if (reached) {
+      return "the connection to the server was lost";
+    }
+    for (Throwable cause = status.getCause(); cause != null; cause = cause.getCause()) {
+      if (cause instanceof SSLException) {
+        return "the server cannot be reached: encryption failed, or its certificate is not trusted";
+      }
+    }
+    return "the server cannot be reached";
+  }
+}

@@ -1,0 +1,67 @@
+// What observers are told of each attempt.
+import type { ObservedAttempt, Observer } from "../options.js";
+import type { Attempts } from "./retries.js";
+import { failureOf } from "./status.js";
+import type { AttemptOptions } from "./transport.js";
+
+/** An attempt under way. */
+export class Observed {
+  readonly #begin = performance.now();
+  readonly #number: number;
+
+  constructor(
+    private readonly observer: Observer | undefined,
+    private readonly path: string,
+    attempts: Attempts,
+    private readonly options: AttemptOptions,
+  ) {
+    this.#number = attempts.number;
+  }
+
+  /** The result of the attempt. */
+  async end<T>(attempt: Promise<T>): Promise<T> {
+    try {
+      const result = await attempt;
+      this.#tell();
+      return result;
+    } catch (error) {
+      this.#tell(error);
+      throw error;
+    }
+  }
+
+  /** The responses of the attempt. */
+  async *each<T>(responses: AsyncGenerator<T>): AsyncGenerator<T> {
+    let failure: unknown;
+    try {
+      yield* responses;
+    } catch (error) {
+      failure = error;
+      throw error;
+    } finally {
+      this.#tell(failure);
+    }
+  }
+
+  #tell(error?: unknown): void {
+    const { observer, options, path } = this;
+    const failure = failureOf(error);
+    const isCancelled = error !== undefined && options.signal?.aborted;
+    // Other errors are of calls that were not sent.
+    if (observer === undefined || (error !== undefined && failure === undefined && !isCancelled)) {
+      return;
+    }
+    const [, service = "", method = ""] = path.split("/");
+    const attempt: ObservedAttempt = {
+      service,
+      method,
+      attempt: this.#number,
+      durationMs: performance.now() - this.#begin,
+      code: isCancelled ? "CANCELLED" : (failure?.code ?? "OK"),
+      reason: failure?.reason,
+      server: failure?.neverSent ? undefined : options.server?.name,
+    };
+    // An observer that throws does not fail the call.
+    queueMicrotask(() => observer(attempt));
+  }
+}

@@ -1,0 +1,3 @@
+import { type Client, connect } from "polynym";
+
+export const client: Client = connect();
