@@ -103,7 +103,6 @@ pub const fn reason(error: &Error) -> &'static str {
     code_and_reason(error).1
 }
 
-#[expect(clippy::too_many_lines, reason = "a row for each error")]
 const fn code_and_reason(error: &Error) -> (Code, &'static str) {
     match error {
         Error::Invalid { what, .. } => (Code::InvalidArgument, invalid_reason(*what)),
