@@ -129,3 +129,15 @@ func TestALookUpLeavesASlowBatchAtHalfOfItsTime(t *testing.T) {
 		t.Errorf("the requests have %v identifiers", got)
 	}
 }
+
+func TestALookUpWithARequestForItselfStaysWithIt(t *testing.T) {
+	fake, running := startSharing(t, 1, func(ctx context.Context, c call) (proto.Message, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, polynym.WithTimeout(3*time.Second))
+	running.group.Wait()
+	wantError(t, running.errors["user-0"], polynym.ErrDeadlineExceeded, "")
+	if got := sizes(fake); len(got) != 1 {
+		t.Errorf("the requests have %v identifiers", got)
+	}
+}

@@ -32,7 +32,8 @@ const (
 // that wait when one of these returns. No timer delays a look-up.
 //
 // A shared request has one attempt. If it fails, each of its look-ups goes on alone, by the
-// ordinary rules; so does one that has no outcome at half of its time.
+// ordinary rules; so does one that has no outcome at half of its time, unless it has its request
+// for itself.
 type batcher struct {
 	client *Client
 	alone  chan struct{} // Has an item for each look-up that goes alone.
@@ -75,10 +76,11 @@ type lookup struct {
 
 // batch is a request of several look-ups.
 type batch struct {
-	lookups []*lookup
-	present int // How many of its look-ups have not left.
-	ctx     context.Context
-	cancel  context.CancelFunc
+	lookups  []*lookup
+	present  int       // How many of its look-ups have not left.
+	deadline time.Time // The latest of its look-ups.
+	ctx      context.Context
+	cancel   context.CancelFunc
 }
 
 // shareable reports whether a look-up may share a request with others.
@@ -136,21 +138,25 @@ func (b *batcher) resolve(
 	return b.wait(ctx, group, lookup, request)
 }
 
-// wait waits for the outcome of a batch, but no longer than half of the time that the caller has.
+// wait waits for the outcome of a batch. A look-up that shares one, or waits for one, waits no
+// longer than half of the time that its caller has.
 func (b *batcher) wait(
 	ctx context.Context, group *group, lookup *lookup, request *polynymv1.ResolveIdentityRequest,
 ) (*polynymv1.ResolveIdentityResponse, error) {
 	half := time.NewTimer(time.Until(lookup.deadline) / 2)
 	defer half.Stop()
-	select {
-	case outcome := <-lookup.outcome:
-		return b.finish(ctx, request, outcome)
-	case <-half.C:
-		b.leave(group, lookup)
-		return b.goAlone(ctx, request, plan{})
-	case <-ctx.Done():
-		b.leave(group, lookup)
-		return nil, b.client.expired(ctx)
+	for {
+		select {
+		case outcome := <-lookup.outcome:
+			return b.finish(ctx, request, outcome)
+		case <-half.C:
+			if b.leave(group, lookup, false) {
+				return b.goAlone(ctx, request, 0)
+			}
+		case <-ctx.Done():
+			b.leave(group, lookup, true)
+			return nil, b.client.expired(ctx)
+		}
 	}
 }
 
@@ -179,48 +185,59 @@ func (b *batcher) finish(
 	ctx context.Context, request *polynymv1.ResolveIdentityRequest, outcome lookupOutcome,
 ) (*polynymv1.ResolveIdentityResponse, error) {
 	rules := &b.client.retries
-	switch {
-	case outcome.alone && outcome.err == nil:
-		return b.goAlone(ctx, request, plan{})
-	case outcome.err == nil:
+	switch outcome.kind {
+	case outcomeAnswer:
 		return outcome.response, nil
-	case outcome.alone && rules.maxAttempts > 1 && !rules.budget.spent() &&
-		rules.pause(ctx, delay(1, outcome.err.RetryAfter)):
-		return b.goAlone(ctx, request, plan{made: 1})
-	default:
-		return nil, outcome.err
+	case outcomeTooLarge:
+		return b.goAlone(ctx, request, 0)
+	case outcomeAgain:
+		if rules.maxAttempts == 1 || rules.budget.spent() {
+			break
+		}
+		if rules.pause(ctx, delay(1, outcome.err.RetryAfter)) {
+			return b.goAlone(ctx, request, 1)
+		}
+		return nil, rules.interrupted(ctx, outcome.err)
 	}
+	return nil, outcome.err
 }
 
-// goAlone resolves an identifier in a request of its own, once few enough others do.
+// goAlone resolves an identifier in a request of its own, once few enough others do, after a number
+// of attempts.
 func (b *batcher) goAlone(
-	ctx context.Context, request *polynymv1.ResolveIdentityRequest, p plan,
+	ctx context.Context, request *polynymv1.ResolveIdentityRequest, made int,
 ) (*polynymv1.ResolveIdentityResponse, error) {
 	select {
 	case b.alone <- struct{}{}:
 		defer func() { <-b.alone }()
-		return b.client.Directory.ResolveIdentity(withPlan(ctx, p), request)
+		return b.client.Directory.ResolveIdentity(withPlan(ctx, &plan{made: made}), request)
 	case <-ctx.Done():
 		return nil, b.client.expired(ctx)
 	}
 }
 
-// leave removes a look-up whose caller has left. The last one cancels its batch.
-func (b *batcher) leave(group *group, lookup *lookup) {
+// leave removes a look-up, and reports true, unless it has its batch for itself and does not have
+// to leave. The last one cancels its batch, unless the deadline has just ended that.
+func (b *batcher) leave(group *group, lookup *lookup, must bool) bool {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
+	batch := lookup.batch
+	if batch != nil && len(batch.lookups) == 1 && !must {
+		return false
+	}
 	lookup.left = true
-	if lookup.batch != nil {
-		lookup.batch.present--
-		if lookup.batch.present == 0 {
-			lookup.batch.cancel()
+	if batch != nil {
+		batch.present--
+		if batch.present == 0 && time.Now().Before(batch.deadline) {
+			batch.cancel()
 		}
-		return
+		return true
 	}
 	group.left++
 	if group.left > len(group.waiting)/2 {
 		group.waiting, group.left = present(group.waiting), 0
 	}
+	return true
 }
 
 func present(lookups []*lookup) []*lookup {
@@ -298,7 +315,6 @@ func (b *batcher) take(group *group) *batch {
 	limit := b.maxItems()
 	taken := &batch{}
 	bytes, end := 0, 0
-	var deadline time.Time
 	for ; end < len(group.waiting) && len(taken.lookups) < limit; end++ {
 		lookup := group.waiting[end]
 		if lookup.left {
@@ -311,8 +327,8 @@ func (b *batcher) take(group *group) *batch {
 		}
 		lookup.batch = taken
 		taken.lookups = append(taken.lookups, lookup)
-		if lookup.deadline.After(deadline) {
-			deadline = lookup.deadline
+		if lookup.deadline.After(taken.deadline) {
+			taken.deadline = lookup.deadline
 		}
 	}
 	group.waiting = group.waiting[end:]
@@ -320,8 +336,8 @@ func (b *batcher) take(group *group) *batch {
 		return nil
 	}
 	taken.present = len(taken.lookups)
-	taken.ctx, taken.cancel = context.WithDeadline(context.Background(), deadline)
-	taken.ctx = withPlan(taken.ctx, plan{once: true})
+	taken.ctx, taken.cancel = context.WithDeadline(context.Background(), taken.deadline)
+	taken.ctx = withPlan(taken.ctx, &plan{once: true})
 	return taken
 }
 

@@ -70,12 +70,12 @@ func Connect(server string, options ...Option) (*Client, error) {
 		closed: make(chan struct{}),
 	}
 	client.batcher = newBatcher(client)
-	names := &names{servers, settings.backoff, settings.lookUp}
-	dialOptions, err := client.dialOptions(names)
+	hosts := &hostResolver{servers, settings.backoff, settings.lookUp}
+	dialOptions, err := client.dialOptions(hosts)
 	if err != nil {
 		return nil, err
 	}
-	client.connection, err = grpc.NewClient(names.target(), dialOptions...)
+	client.connection, err = grpc.NewClient(hosts.target(), dialOptions...)
 	if err != nil {
 		return nil, fmt.Errorf("polynym: %w", err)
 	}
@@ -127,16 +127,16 @@ func (c *Client) Close() error {
 	return err
 }
 
-func (c *Client) dialOptions(names *names) ([]grpc.DialOption, error) {
-	servers := names.servers
+func (c *Client) dialOptions(hosts *hostResolver) ([]grpc.DialOption, error) {
+	servers := hosts.servers
 	security, err := c.settings.transportCredentials(servers[0])
 	if err != nil {
 		return nil, err
 	}
 	options := []grpc.DialOption{
-		grpc.WithResolvers(names),
+		grpc.WithResolvers(hosts),
 		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"` + inTurns + `": {}}]}`),
-		grpc.WithTransportCredentials(heedful{security, &c.connections}),
+		grpc.WithTransportCredentials(trackingCredentials{security, &c.connections}),
 		grpc.WithKeepaliveParams(pings),
 		grpc.WithUserAgent("polynym-go/" + Version),
 		grpc.WithDisableRetry(),

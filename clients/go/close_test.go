@@ -155,7 +155,7 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		"UNAVAILABLE: the connection was lost":                         {t.Context(), losing},
 		"UNAVAILABLE: the server cannot be reached":                    {short, lonely},
 		"RESOURCE_EXHAUSTED: the message is too large":                 {t.Context(), largeClient(t)},
-		"UNIMPLEMENTED: the answer is not that of a server of Polynym": {t.Context(), lostClient(t)},
+		"UNIMPLEMENTED: the answer is not that of a server of Polynym": {t.Context(), otherClient(t, http.StatusNotFound)},
 	}
 	for text, test := range tests {
 		_, err := test.client.GetUser(test.ctx, "1")
@@ -176,13 +176,29 @@ func largeClient(t *testing.T) *polynym.Client {
 	return connect(t, fake.address, patience)
 }
 
-// lostClient is a client of a server of other things.
-func lostClient(t *testing.T) *polynym.Client {
+// otherClient is a client of a server of other things, which answers with a status of HTTP.
+func otherClient(t *testing.T, code int) *polynym.Client {
 	t.Helper()
-	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	other := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }))
 	other.Config.Protocols = new(http.Protocols)
 	other.Config.Protocols.SetUnencryptedHTTP2(true)
 	other.Start()
 	t.Cleanup(other.Close)
 	return connect(t, other.URL, patience)
+}
+
+func TestWhatAProxyRefusesDidNotHappen(t *testing.T) {
+	tests := map[int]error{
+		http.StatusUnauthorized: polynym.ErrUnauthenticated,
+		http.StatusForbidden:    polynym.ErrPermissionDenied,
+		http.StatusNotFound:     polynym.ErrUnimplemented,
+		http.StatusTeapot:       polynym.ErrOutcomeUnknown,
+	}
+	for code, want := range tests {
+		_, err := otherClient(t, code).Registry.CreateUser(t.Context(), createUserRequest())
+		if !errors.Is(err, want) {
+			t.Errorf("%d: got %v, want %v", code, err, want)
+		}
+	}
 }

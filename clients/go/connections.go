@@ -8,8 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
 )
 
 const (
@@ -27,9 +29,12 @@ var pings = keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time
 
 // connections are those that are open.
 type connections struct {
-	mutex    sync.Mutex
-	open     map[*connection]struct{}
-	distrust bool // The certificate of a server was not accepted, and no connection has opened since.
+	mutex sync.Mutex
+	open  map[*connection]struct{}
+	// lost has, for each server, our address of the last connection whose loss was counted.
+	lost map[string]string
+	// distrust: the certificate of a server was not accepted, and no connection has opened since.
+	distrust bool
 }
 
 // connection knows when its server was last heard.
@@ -56,6 +61,17 @@ func (c *connection) Close() error {
 	delete(c.all.open, c)
 	c.all.mutex.Unlock()
 	return c.Conn.Close()
+}
+
+// note takes note of what a failed call to a server, sent at a time, tells of its connection.
+func (c *connections) note(failure *Error, server peer.Peer, sent time.Time) {
+	switch {
+	case server.Addr == nil || failure.fromServer:
+	case failure.Code == codes.DeadlineExceeded:
+		c.expired(server.Addr, sent)
+	case failure.Code == codes.Unavailable && failure.sent && server.LocalAddr != nil:
+		failure.counted = !c.countLoss(server.LocalAddr, server.Addr)
+	}
 }
 
 // expired tells of a call to a server that has reached its deadline, sent at a time. The last of
@@ -94,10 +110,31 @@ func (c *connections) add(raw net.Conn) *connection {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.open == nil {
-		c.open = make(map[*connection]struct{})
+		c.open, c.lost = make(map[*connection]struct{}), make(map[string]string)
 	}
 	c.open[one] = struct{}{}
+	if server := raw.RemoteAddr().String(); c.lost[server] == raw.LocalAddr().String() {
+		delete(c.lost, server) // The address is used again.
+	}
 	return one
+}
+
+// countLoss reports whether a lost call takes a token: of those lost with one connection, the first
+// does.
+func (c *connections) countLoss(local, server net.Addr) bool {
+	ours, theirs := local.String(), server.String()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for one := range c.open {
+		if one.LocalAddr().String() == ours && one.RemoteAddr().String() == theirs {
+			return true // The call alone was lost.
+		}
+	}
+	if c.lost[theirs] == ours {
+		return false
+	}
+	c.lost[theirs] = ours
+	return true
 }
 
 // secured tells whether the certificate of a server was accepted.
@@ -114,24 +151,24 @@ func (c *connections) distrusted() bool {
 	return c.distrust
 }
 
-// heedful credentials tell of the connections that they secure.
-type heedful struct {
+// trackingCredentials add the connections that they secure to those that are open.
+type trackingCredentials struct {
 	credentials.TransportCredentials
 	all *connections
 }
 
-func (h heedful) ClientHandshake(
+func (t trackingCredentials) ClientHandshake(
 	ctx context.Context, authority string, raw net.Conn,
 ) (net.Conn, credentials.AuthInfo, error) {
-	one := h.all.add(raw)
-	secured, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, one)
-	h.all.secured(err)
+	one := t.all.add(raw)
+	secured, info, err := t.TransportCredentials.ClientHandshake(ctx, authority, one)
+	t.all.secured(err)
 	if err != nil {
 		_ = one.Close()
 	}
 	return secured, info, err
 }
 
-func (h heedful) Clone() credentials.TransportCredentials {
-	return heedful{h.TransportCredentials.Clone(), h.all}
+func (t trackingCredentials) Clone() credentials.TransportCredentials {
+	return trackingCredentials{t.TransportCredentials.Clone(), t.all}
 }

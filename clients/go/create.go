@@ -11,17 +11,17 @@ import (
 )
 
 // GetOrCreate returns the user who owns an identifier, and creates the user if nobody does: then
-// created is true. The identifier becomes one of the new user's identities, unless it is one
-// already. Of many callers at once, one creates the user, and all get it.
+// created is true. The identifier becomes the first of the new user's identities, unless it is one
+// of them already. Of many callers at once, one creates the user, and all get it.
 //
-// Both steps share the deadline of a call. If the outcome is unknown, call it again.
+// All steps share the deadline of a call. If the outcome is unknown, call it again.
 func (c *Client) GetOrCreate(
 	ctx context.Context, identifier *polynymv1.Identifier, user *polynymv1.User,
 ) (found *polynymv1.User, created bool, err error) {
 	ctx, cancel := withTimeout(ctx, c.settings.timeout)
 	defer cancel()
 	response, err := c.Resolve(ctx, identifier)
-	if !errors.Is(err, ErrNotFound) {
+	if !hasReason(err, ReasonIdentityNotFound) {
 		return response.GetUser(), false, err
 	}
 	request := &polynymv1.CreateUserRequest{User: withIdentity(user, identifier)}
@@ -29,15 +29,21 @@ func (c *Client) GetOrCreate(
 	if err == nil {
 		return answer.GetUser(), true, nil
 	}
-	if !errors.Is(err, ErrAlreadyExists) {
+	if !hasReason(err, ReasonIdentityTaken) {
 		return nil, false, err
 	}
 	linearizable := Consistency(polynymv1.Consistency_CONSISTENCY_LINEARIZABLE)
 	response, missing := c.Resolve(ctx, identifier, linearizable)
-	if errors.Is(missing, ErrNotFound) {
+	if hasReason(missing, ReasonIdentityNotFound) {
 		return nil, false, err // Another of the identities is taken.
 	}
 	return response.GetUser(), false, missing
+}
+
+// hasReason reports whether the server has refused a call for a reason.
+func hasReason(err error, reason string) bool {
+	var failure *Error
+	return errors.As(err, &failure) && failure.Reason == reason && !failure.unknown
 }
 
 // withIdentity returns the user with the identifier among the identities.
@@ -50,6 +56,7 @@ func withIdentity(user *polynymv1.User, identifier *polynymv1.Identifier) *polyn
 	}
 	completed := new(polynymv1.User)
 	proto.Merge(completed, user)
-	completed.Identities = append(completed.Identities, &polynymv1.Identity{Identifier: identifier})
+	first := &polynymv1.Identity{Identifier: identifier}
+	completed.Identities = slices.Insert(completed.Identities, 0, first)
 	return completed
 }

@@ -72,7 +72,8 @@ func TestManyCallersGetOrCreateOneUser(t *testing.T) {
 		}
 	}
 	user, isNew, err := client.GetOrCreate(t.Context(), polynym.Handle("joe"), wanted)
-	if err != nil || isNew || len(user.GetIdentities()) != 2 {
+	if err != nil || isNew || len(user.GetIdentities()) != 2 ||
+		user.GetIdentities()[0].GetIdentifier().GetEmail() == "" {
 		t.Errorf("%v, %v, %v", user, isNew, err)
 	}
 }
@@ -89,5 +90,15 @@ func TestGetOrCreateSaysThatAnotherIdentityIsTaken(t *testing.T) {
 	_, _, err = client.GetOrCreate(t.Context(), polynym.Handle("no handle"), nil)
 	if !errors.Is(err, polynym.ErrInvalidArgument) {
 		t.Error(err)
+	}
+}
+
+func TestGetOrCreateCreatesOnlyForAMissingIdentity(t *testing.T) {
+	fake := startFake(t, answers(nil, failure(codes.NotFound, "TENANT_NOT_FOUND")))
+	client := connect(t, fake.address, patience)
+	_, _, err := client.GetOrCreate(t.Context(), polynym.Handle("joe"), nil)
+	wantError(t, err, polynym.ErrNotFound, polynym.ReasonTenantNotFound)
+	if calls := len(fake.received()); calls != 1 {
+		t.Errorf("%d calls", calls)
 	}
 }

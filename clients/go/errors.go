@@ -63,6 +63,8 @@ type Error struct {
 	cause       error
 	fromServer  bool // The server made the status, not the transport.
 	sent        bool // The request, or a part of it, has left.
+	refused     bool // A proxy has refused the request.
+	counted     bool // The budget has counted the loss of the connection already.
 	unreachable bool // No server has seen the request.
 	closed      bool // The client is closed.
 	unknown     bool // The call may have changed something.
@@ -143,9 +145,12 @@ func newError(ctx context.Context, err error, sent bool) *Error {
 	case sent && ctx.Err() == nil && slices.Contains(lostCodes, e.Code):
 		e.Code = codes.Unavailable
 	}
+	isHTTP := strings.Contains(e.Message, "HTTP status code")
+	e.refused = e.Code == codes.Unauthenticated || e.Code == codes.PermissionDenied ||
+		isHTTP && e.Code == codes.Unimplemented // 401, 403, 404.
 	if text := transportTexts[e.Code]; text != "" {
 		e.Message = text
-	} else if strings.Contains(e.Message, "HTTP status code") {
+	} else if isHTTP {
 		e.Message = "the answer is not that of a server of Polynym"
 	}
 	e.status = status.New(e.Code, e.Message)

@@ -34,15 +34,13 @@ func (c *Client) interceptUnary(
 	options = slices.Concat([]grpc.CallOption{waiting}, options, []grpc.CallOption{telling})
 	call := func(number int) *Error {
 		attempt := avoiding(ctx, server.Addr)
-		server.Addr = nil
+		server = peer.Peer{}
 		begun := time.Now()
 		err := invoker(attempt, path, request, response, connection, options...)
 		failure := c.failure(ctx, err, server.Addr)
 		if failure != nil {
 			failure.RequestID = requestID
-			if failure.Code == codes.DeadlineExceeded && server.Addr != nil {
-				c.connections.expired(server.Addr, begun)
-			}
+			c.connections.note(failure, server, begun)
 		}
 		c.observe(ctx, path, number, begun, failure, server.Addr)
 		return failure
@@ -73,23 +71,37 @@ func (c *Client) expired(ctx context.Context) *Error { return c.failure(ctx, ctx
 
 func (c *Client) isConnected() bool { return c.connection.GetState() == connectivity.Ready }
 
-// interceptStream gives every stream its tenant and typed errors. It has no deadline and no
-// retries.
+// interceptStream gives every stream its tenant and typed errors. A stream waits for a server as
+// long as a call does; after that it has no deadline and no retries.
 func (c *Client) interceptStream(
 	ctx context.Context, description *grpc.StreamDesc, connection *grpc.ClientConn, path string,
 	streamer grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
-	opened, err := streamer(ctx, description, connection, path, options...)
+	patience := c.settings.timeout
+	if deadline, has := ctx.Deadline(); has {
+		patience = time.Until(deadline)
+	}
+	waiting := grpc.WaitForReady(c.retries.waits)
+	options = slices.Concat([]grpc.CallOption{waiting}, options)
+	streaming, cancel := context.WithCancel(ctx)
+	timer := time.AfterFunc(patience, cancel)
+	opened, err := streamer(streaming, description, connection, path, options...)
+	if !timer.Stop() && ctx.Err() == nil && !c.retries.isClosed() {
+		err = c.unreachableError(nil)
+	}
 	if err != nil {
+		cancel()
 		return nil, c.failure(ctx, err, nil)
 	}
-	return &stream{ClientStream: opened, client: c, caller: ctx}, nil
+	return &stream{opened, c, ctx, cancel, description.ServerStreams}, nil
 }
 
 type stream struct {
 	grpc.ClientStream
 	client *Client
 	caller context.Context // That of the stream itself ends with the stream.
+	cancel context.CancelFunc
+	many   bool // The server sends any number of responses.
 }
 
 func (s *stream) SendMsg(message any) error {
@@ -98,7 +110,11 @@ func (s *stream) SendMsg(message any) error {
 }
 
 func (s *stream) RecvMsg(message any) error {
-	return s.typed(s.ClientStream.RecvMsg(message))
+	err := s.typed(s.ClientStream.RecvMsg(message))
+	if err != nil || !s.many {
+		s.cancel()
+	}
+	return err
 }
 
 func (s *stream) typed(err error) error {

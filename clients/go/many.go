@@ -2,7 +2,7 @@ package polynym
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,7 +24,8 @@ type Result struct {
 // ResolveMany finds the users who own identifiers, any number of them. The results are in the order
 // of the identifiers. Each request that is needed has its own deadline, unless the context has one.
 // If a request fails, its error is that of its identifiers; the other requests are still made,
-// unless they would fail, too: the credential is refused, or the time is over.
+// unless they would fail, too: the credential is refused, no server can be reached, or the time is
+// over.
 func (c *Client) ResolveMany(
 	ctx context.Context, identifiers []*polynymv1.Identifier, options ...ResolveOption,
 ) []Result {
@@ -33,12 +34,13 @@ func (c *Client) ResolveMany(
 	many := manyCall{
 		client: c, template: template, identifiers: identifiers,
 		results: make([]Result, len(identifiers)), sizes: make([]int, len(identifiers)),
+		made: make([]int, len(identifiers)),
 	}
 	many.run(ctx)
 	return many.results
 }
 
-// manyCall is one call of ResolveMany. The queue has the indices of identifiers without a result,
+// manyCall is one call of ResolveMany. The queues have the indices of identifiers without a result,
 // and refused has those that may be asked for again.
 type manyCall struct {
 	client      *Client
@@ -46,7 +48,9 @@ type manyCall struct {
 	identifiers []*polynymv1.Identifier
 	results     []Result
 	sizes       []int
+	made        []int // How many attempts each identifier has had.
 	queue       []int
+	alone       []int // Those that need a request of their own.
 	refused     []int
 	wait        time.Duration // The longest delay that a refusal asks for.
 }
@@ -61,27 +65,38 @@ func (m *manyCall) run(ctx context.Context) {
 		m.sizes[i] = len(encoded)
 		m.queue = append(m.queue, i)
 	}
-	rules := &m.client.retries
-	for number := 1; ; number++ {
-		m.drain(ctx)
-		if len(m.refused) == 0 || number >= rules.maxAttempts || rules.budget.spent() {
-			return
-		}
-		limited, cancel := withTimeout(ctx, m.client.settings.timeout)
-		again := rules.pause(limited, delay(number, m.wait))
-		cancel()
-		if !again {
+	m.drain(ctx)
+	for number := 1; len(m.refused) > 0 && !m.client.retries.budget.spent(); number++ {
+		if !m.pause(ctx, delay(number, m.wait)) {
 			return
 		}
 		m.queue, m.refused, m.wait = m.refused, nil, 0
+		m.drain(ctx)
 	}
+}
+
+// pause waits before what was refused is asked for again. It reports false if the call has ended.
+func (m *manyCall) pause(ctx context.Context, wait time.Duration) bool {
+	rules := &m.client.retries
+	ctx, cancel := withTimeout(ctx, m.client.settings.timeout)
+	defer cancel()
+	if rules.pause(ctx, wait) {
+		return true
+	}
+	for _, index := range m.refused {
+		m.results[index].Err = rules.interrupted(ctx, asError(m.results[index].Err))
+	}
+	return false
 }
 
 // drain makes requests until the queue is empty.
 func (m *manyCall) drain(ctx context.Context) {
-	for len(m.queue) > 0 {
-		batch := m.next()
-		if len(batch) == 1 {
+	for len(m.alone)+len(m.queue) > 0 {
+		if len(m.alone) > 0 {
+			next := m.alone[0]
+			m.alone = m.alone[1:]
+			m.resolveAlone(ctx, next)
+		} else if batch := m.next(); len(batch) == 1 {
 			m.resolveAlone(ctx, batch[0])
 		} else {
 			m.resolveTogether(ctx, batch)
@@ -107,9 +122,10 @@ func (m *manyCall) next() []int {
 func (m *manyCall) resolveAlone(ctx context.Context, index int) {
 	request := proto.CloneOf(m.template)
 	request.Identifier = m.identifiers[index]
+	ctx = withPlan(ctx, &plan{made: m.made[index]})
 	found, err := m.client.Directory.ResolveIdentity(ctx, request)
 	if err != nil {
-		m.fail(ctx, []int{index}, err)
+		m.fail([]int{index}, err)
 		return
 	}
 	m.results[index] = Result{User: found.GetUser(), Identity: found.GetIdentity()}
@@ -120,56 +136,67 @@ func (m *manyCall) resolveTogether(ctx context.Context, batch []int) {
 	for _, index := range batch {
 		request.Identifiers = append(request.Identifiers, m.identifiers[index])
 	}
-	items, err := m.client.resolveBatch(ctx, request)
+	attempts := new(plan)
+	for _, index := range batch {
+		attempts.made = max(attempts.made, m.made[index])
+	}
+	items, err := m.client.resolveBatch(withPlan(ctx, attempts), request)
 	switch {
 	case m.client.batcher.learn(err, len(batch)):
 		m.queue = append(batch, m.queue...)
 	case err != nil:
-		m.fail(ctx, batch, err)
+		m.fail(batch, err)
 	default:
-		m.take(ctx, batch, items)
+		m.take(batch, items, attempts.made)
 	}
 }
 
 // fail gives the error of a request to its identifiers, and to the rest if that would fail, too.
-func (m *manyCall) fail(ctx context.Context, batch []int, err error) {
-	if ctx.Err() != nil || m.client.retries.isClosed() ||
-		errors.Is(err, ErrUnauthenticated) || errors.Is(err, ErrPermissionDenied) {
-		batch = append(append(batch, m.queue...), m.refused...)
-		m.queue, m.refused = nil, nil
+func (m *manyCall) fail(batch []int, err error) {
+	if endsAll(asError(err)) {
+		batch = slices.Concat(batch, m.alone, m.queue, m.refused)
+		m.alone, m.queue, m.refused = nil, nil, nil
 	}
 	for _, index := range batch {
 		m.results[index] = Result{Err: err}
 	}
 }
 
-// take reads the items of a batch. Those that did not fit are resolved with the next batch, or
-// alone if they were the first; those that are refused are asked for again later.
+// endsAll reports whether further requests would fail as one has.
+func endsAll(err *Error) bool {
+	switch err.Code {
+	case codes.Unauthenticated, codes.PermissionDenied, codes.Canceled, codes.DeadlineExceeded:
+		return true
+	}
+	return err.unreachable
+}
+
+// take reads the items of a batch, which has had a number of attempts. Those that did not fit are
+// resolved with the next batch, or alone if they were the first; those that are refused are asked
+// for again later.
 func (m *manyCall) take(
-	ctx context.Context, batch []int, items []*polynymv1.BatchResolveIdentitiesResponse_Result,
+	batch []int, items []*polynymv1.BatchResolveIdentitiesResponse_Result, made int,
 ) {
-	var again, alone []int
+	var again []int
 	for i, index := range batch {
 		found, err := itemOutcome(items[i])
 		switch {
 		case err == nil:
 			m.results[index] = Result{User: found.GetUser(), Identity: found.GetIdentity()}
 		case err.Reason == ReasonUserTooLarge || err.Reason == ReasonAnswerTooLarge && i == 0:
-			alone = append(alone, index)
+			m.alone = append(m.alone, index)
 		case err.Reason == ReasonAnswerTooLarge:
 			again = append(again, index)
 		default:
 			m.results[index].Err = err
-			if err.retryable(method{}) {
+			m.made[index] = made
+			if err.retryable(method{}) && made < m.client.retries.maxAttempts {
 				m.refused = append(m.refused, index)
 				m.wait = max(m.wait, err.RetryAfter)
 			}
 		}
 	}
 	m.queue = append(again, m.queue...)
-	for _, index := range alone {
-		m.resolveAlone(ctx, index)
-	}
 }
 
 // resolveBatch returns the items of the response to a batch, as many as there are identifiers.

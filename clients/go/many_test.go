@@ -111,3 +111,64 @@ func TestResolveManyDoesNotWaitBeyondItsTime(t *testing.T) {
 		t.Errorf("%v after %d calls", results[0].Err, calls)
 	}
 }
+
+func TestResolveManyMakesThreeAttemptsInAllRounds(t *testing.T) {
+	unavailable := failure(codes.Unavailable, "STORE_UNAVAILABLE")
+	directory := newDirectory()
+	directory.items["user-1"] = unavailable
+	fake := startFake(t, func(ctx context.Context, c call) (proto.Message, error) {
+		if c.number < 3 {
+			return nil, unavailable
+		}
+		return directory.answer(ctx, c)
+	})
+	results := connect(t, fake.address, patience).ResolveMany(t.Context(), handles(2))
+	wantError(t, results[1].Err, polynym.ErrUnavailable, "STORE_UNAVAILABLE")
+	if calls := len(fake.received()); calls != 3 || results[0].Err != nil {
+		t.Errorf("%v after %d calls", results[0].Err, calls)
+	}
+}
+
+func TestResolveManyEndsWithARequestThatFailsForAll(t *testing.T) {
+	holding := startFake(t, func(ctx context.Context, _ call) (proto.Message, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	tests := map[string]struct {
+		address string
+		option  polynym.Option
+		want    error
+	}{
+		"no server": {freeAddress(t), polynym.WithWaitForReady(false), polynym.ErrUnavailable},
+		"no time": {holding.address, polynym.WithTimeout(200 * time.Millisecond),
+			polynym.ErrDeadlineExceeded},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			attempts := 0
+			client := connect(t, test.address, test.option,
+				polynym.WithObserver(func(context.Context, polynym.Attempt) { attempts++ }))
+			for _, result := range client.ResolveMany(t.Context(), handles(2500)) {
+				wantError(t, result.Err, test.want, "")
+			}
+			if attempts != 1 {
+				t.Errorf("%d attempts", attempts)
+			}
+		})
+	}
+}
+
+func TestWhatWaitsToBeAskedAgainIsCancelled(t *testing.T) {
+	directory := newDirectory()
+	directory.items["user-1"] =
+		failure(codes.ResourceExhausted, "RATE_LIMITED", retryAfter(20*time.Second))
+	fake := startFake(t, directory.answer)
+	ctx, cancel := context.WithCancel(t.Context())
+	client := connect(t, fake.address, patience,
+		polynym.WithObserver(func(context.Context, polynym.Attempt) { cancel() }))
+	results := client.ResolveMany(ctx, handles(2))
+	wantError(t, results[1].Err, context.Canceled, "")
+	if results[0].Err != nil {
+		t.Error(results[0].Err)
+	}
+}

@@ -2,7 +2,9 @@ package polynym
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -13,7 +15,7 @@ import (
 type Attempt struct {
 	// Service and Method are what was called, such as `polynym.v1.DirectoryService` and `GetUser`.
 	Service, Method string
-	// Number is 1 for the first attempt of the call.
+	// Number is 1 for the first attempt of the call. Those that no server has seen do not count.
 	Number int
 	// Duration is the time of the attempt.
 	Duration time.Duration
@@ -24,7 +26,7 @@ type Attempt struct {
 	Server string
 }
 
-// observe tells the observer of an attempt.
+// observe tells the observer of an attempt. An observer that panics fails no call.
 func (c *Client) observe(
 	ctx context.Context, path string, number int, begun time.Time, failure *Error, server net.Addr,
 ) {
@@ -39,5 +41,11 @@ func (c *Client) observe(
 	if server != nil {
 		seen.Server = server.String()
 	}
+	defer func() {
+		if fault := recover(); fault != nil {
+			slog.ErrorContext(ctx, "polynym: the observer has panicked",
+				"panic", fault, "stack", string(debug.Stack()))
+		}
+	}()
 	c.settings.observer(ctx, seen)
 }

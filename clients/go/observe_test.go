@@ -1,8 +1,11 @@
 package polynym_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -35,5 +38,21 @@ func TestAnObserverSeesEachAttempt(t *testing.T) {
 	want[2].Number, want[2].Reason, want[2].Code = 3, "", codes.OK
 	if !slices.Equal(seen, want) {
 		t.Errorf("%+v", seen)
+	}
+}
+
+func TestAnObserverThatPanicsFailsNoCall(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	defer slog.SetDefault(before)
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	fake := startFake(t, answers(&polynymv1.GetUserResponse{}))
+	client := connect(t, fake.address, patience,
+		polynym.WithObserver(func(context.Context, polynym.Attempt) { panic("a fault") }))
+	if _, err := client.GetUser(t.Context(), "1"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), `panic="a fault"`) {
+		t.Errorf("the log is %q", log.String())
 	}
 }

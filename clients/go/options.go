@@ -87,7 +87,7 @@ func WithMaxAttempts(attempts int) Option {
 }
 
 // WithWaitForReady sets whether calls wait for a connection until their deadlines: they do by
-// default. Otherwise a call fails at once if no server can be reached.
+// default, and streams for as long. Otherwise a call fails at once if no server can be reached.
 func WithWaitForReady(on bool) Option {
 	return func(s *settings) { s.failFast = !on }
 }
@@ -99,7 +99,7 @@ func WithBackoff(first, longest time.Duration) Option {
 }
 
 // WithObserver calls a function after each attempt of each unary call. It must return soon: the
-// call waits for it.
+// call waits for it. A panic of it fails no call, and is logged by slog.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return func(s *settings) { s.observer = observe }
 }

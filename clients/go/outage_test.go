@@ -13,6 +13,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/polynym/polynym/clients/go"
@@ -135,39 +136,76 @@ func TestStreamsThatTheServerRefusesAreNoAttempts(t *testing.T) {
 }
 
 func TestALastingOutageHasFewRetries(t *testing.T) {
+	unavailable := failure(codes.Unavailable, "STORE_UNAVAILABLE")
+	reset := status.Error(codes.Internal, "reset") // As the transport reports it.
+	missing := failure(codes.NotFound, "USER_NOT_FOUND")
+	tests := map[string]struct {
+		outage, after error
+		reason        string
+	}{
+		"it ends with successes": {unavailable, nil, polynym.ReasonStoreUnavailable},
+		"it ends with errors":    {unavailable, missing, polynym.ReasonStoreUnavailable},
+		"streams are reset":      {reset, nil, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { haveOutage(t, test.outage, test.reason, test.after) })
+	}
+}
+
+// haveOutage calls a server that fails for a reason, and later, when it gives an answer.
+func haveOutage(t *testing.T, outage error, reason string, answer error) {
+	t.Helper()
 	var down atomic.Bool
 	down.Store(true)
-	fake := startFake(t, nil)
-	ok := answers(&polynymv1.GetUserResponse{})
-	failing := answers(nil, failure(codes.Unavailable, "STORE_UNAVAILABLE"))
-	fake.answer = func(ctx context.Context, c call) (proto.Message, error) {
+	fake := startFake(t, func(context.Context, call) (proto.Message, error) {
 		if down.Load() {
-			c.number = 1
-			return failing(ctx, c)
+			return nil, outage
 		}
-		return ok(ctx, c)
-	}
+		return &polynymv1.GetUserResponse{}, answer
+	})
 	client := connect(t, fake.address, patience)
 	for range 100 {
 		_, err := client.GetUser(t.Context(), "1")
-		wantError(t, err, polynym.ErrUnavailable, "STORE_UNAVAILABLE")
+		wantError(t, err, polynym.ErrUnavailable, reason)
 	}
 	if calls := len(fake.received()); calls > 110 {
 		t.Errorf("%d calls", calls)
 	}
 	down.Store(false)
 	for range 70 {
-		if _, err := client.GetUser(t.Context(), "1"); err != nil {
+		if _, err := client.GetUser(t.Context(), "1"); status.Code(err) != status.Code(answer) {
 			t.Fatal(err)
 		}
 	}
 	down.Store(true)
 	before := len(fake.received())
 	_, err := client.GetUser(t.Context(), "1")
-	wantError(t, err, polynym.ErrUnavailable, "STORE_UNAVAILABLE")
+	wantError(t, err, polynym.ErrUnavailable, reason)
 	if calls := len(fake.received()) - before; calls < 2 {
 		t.Errorf("%d calls after the outage", calls)
 	}
+}
+
+func TestCallsLostWithOneConnectionTakeOneToken(t *testing.T) {
+	const calls = 32
+	fake := startFake(t, func(ctx context.Context, c call) (proto.Message, error) {
+		if c.number <= calls {
+			<-ctx.Done()
+		}
+		return &polynymv1.GetUserResponse{}, ctx.Err()
+	})
+	client := dial(t, fake.address, patience)
+	var group waitGroup
+	for range calls {
+		group.Go(func() {
+			if _, err := client.GetUser(t.Context(), "1"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, func() bool { return len(fake.received()) == calls })
+	fake.drop()
+	group.Wait()
 }
 
 func TestCallsTakeTurnsAmongServers(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // has not said what became of it.
 func (e *Error) lost() bool {
 	if !e.fromServer {
-		return e.sent
+		return e.sent && !e.refused
 	}
 	switch e.Reason {
 	case ReasonDeadline, ReasonOutcomeUnknown, ReasonAnswersUnread:
@@ -54,26 +54,30 @@ type retries struct {
 	closed      chan struct{} // Closed with the client.
 }
 
-// plan is what the rules are for the calls of a context, if they differ from those of the client.
+// plan is what the rules are for the call of a context, if they differ from those of the client.
 type plan struct {
-	made int  // The number of attempts that were made before.
+	made int  // The number of attempts that were made before. The call adds its own.
 	once bool // The call has a single attempt.
 }
 
 type planKey struct{}
 
-func withPlan(ctx context.Context, p plan) context.Context {
+func withPlan(ctx context.Context, p *plan) context.Context {
 	return context.WithValue(ctx, planKey{}, p)
 }
 
 // run calls until an attempt succeeds, or no further attempt is allowed. An attempt that the server
 // has never seen counts as none.
 func (r *retries) run(ctx context.Context, m method, call func(number int) *Error) error {
-	p, _ := ctx.Value(planKey{}).(plan)
+	p, _ := ctx.Value(planKey{}).(*plan)
+	if p == nil {
+		p = new(plan)
+	}
 	unknown, unseen := false, 0
-	for number := p.made + 1; ; {
-		failure := call(number)
+	for {
+		failure := call(p.made + 1)
 		if failure == nil {
+			p.made++
 			r.budget.add(1)
 			return nil
 		}
@@ -84,9 +88,10 @@ func (r *retries) run(ctx context.Context, m method, call func(number int) *Erro
 			unseen++
 			again, wait = r.waits, r.backoff.delay(unseen)
 		} else {
-			again = r.allow(failure, m) && number < r.maxAttempts && !p.once && (!unknown || m.idempotent)
-			wait = delay(number, failure.RetryAfter)
-			number++
+			p.made++
+			again = r.allow(failure, m) && p.made < r.maxAttempts && !p.once &&
+				(!unknown || m.idempotent)
+			wait = delay(p.made, failure.RetryAfter)
 		}
 		if !again {
 			return outcome(failure, unknown)
@@ -97,12 +102,16 @@ func (r *retries) run(ctx context.Context, m method, call func(number int) *Erro
 	}
 }
 
-// allow reports whether the kind of a failure and the budget allow another attempt.
+// allow reports whether the kind of a failure and the budget allow another attempt. A final answer
+// of the server counts as a success.
 func (r *retries) allow(failure *Error, m method) bool {
 	if !failure.retryable(m) {
+		if failure.fromServer {
+			r.budget.add(1)
+		}
 		return false
 	}
-	if failure.RetryAfter == 0 {
+	if failure.RetryAfter == 0 && !failure.counted {
 		r.budget.add(-10)
 	}
 	return !r.budget.spent()
@@ -160,7 +169,7 @@ func outcome(last *Error, unknown bool) error {
 }
 
 // budget limits the retries of a client, so that they do not multiply the calls of an outage. It
-// counts what failures have taken, in tenths: a failure takes 10 of 100, a success gives back 1,
+// counts what failures have taken, in tenths: a failure takes 10 of 100, an answer gives back 1,
 // and there are no retries from half of them on.
 type budget struct{ taken atomic.Int32 }
 

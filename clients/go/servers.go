@@ -23,9 +23,9 @@ const (
 	resolveInterval = time.Second
 )
 
-// names resolves the names of the servers to all of their addresses. It resolves a name anew when a
-// connection is lost.
-type names struct {
+// hostResolver resolves the names of the servers to all of their addresses. It resolves a name anew
+// when a connection is lost.
+type hostResolver struct {
 	servers []address
 	backoff backoff
 	lookUp  func(ctx context.Context, host string) ([]string, error)
@@ -33,36 +33,36 @@ type names struct {
 
 // Scheme is that of the target. If the environment has an HTTP proxy, gRPC leaves names of the
 // scheme dns to it; but it knows only one.
-func (n *names) Scheme() string {
-	if len(n.servers) == 1 {
+func (h *hostResolver) Scheme() string {
+	if len(h.servers) == 1 {
 		return "dns"
 	}
 	return "polynym"
 }
 
 // target names a server for the rules of HTTP proxies.
-func (n *names) target() string { return n.Scheme() + ":///" + n.servers[0].String() }
+func (h *hostResolver) target() string { return h.Scheme() + ":///" + h.servers[0].String() }
 
-func (n *names) Build(
+func (h *hostResolver) Build(
 	_ resolver.Target, connection resolver.ClientConn, _ resolver.BuildOptions,
 ) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &resolving{
-		names: n, connection: connection, cancel: cancel,
-		found: make([][]resolver.Address, len(n.servers)),
+	r := &resolution{
+		hostResolver: h, connection: connection, cancel: cancel,
+		found: make([][]resolver.Address, len(h.servers)),
 	}
-	for range n.servers {
+	for range h.servers {
 		r.again = append(r.again, make(chan struct{}, 1))
 	}
-	for i := range n.servers {
-		go r.follow(ctx, i)
+	for i := range h.servers {
+		go r.run(ctx, i)
 	}
 	return r, nil
 }
 
-// resolving resolves the names for one connection.
-type resolving struct {
-	*names
+// resolution resolves the names for one connection.
+type resolution struct {
+	*hostResolver
 	connection resolver.ClientConn
 	cancel     context.CancelFunc
 	again      []chan struct{} // For each server: resolve its name once more.
@@ -71,9 +71,9 @@ type resolving struct {
 	found [][]resolver.Address // For each server: nil before its name was resolved.
 }
 
-func (r *resolving) Close() { r.cancel() }
+func (r *resolution) Close() { r.cancel() }
 
-func (r *resolving) ResolveNow(resolver.ResolveNowOptions) {
+func (r *resolution) ResolveNow(resolver.ResolveNowOptions) {
 	for _, again := range r.again {
 		select {
 		case again <- struct{}{}:
@@ -82,12 +82,12 @@ func (r *resolving) ResolveNow(resolver.ResolveNowOptions) {
 	}
 }
 
-// follow resolves the name of a server: at once, when a connection is lost, and while it fails.
-func (r *resolving) follow(ctx context.Context, i int) {
+// run resolves the name of a server: at once, when a connection is lost, and while it fails.
+func (r *resolution) run(ctx context.Context, i int) {
 	failures := 0
 	for {
-		found, err := r.names.addresses(ctx, r.servers[i])
-		r.tell(i, found, err)
+		found, err := r.addresses(ctx, r.servers[i])
+		r.publish(i, found, err)
 		wait := resolveInterval
 		if err == nil {
 			failures = 0
@@ -109,10 +109,10 @@ func (r *resolving) follow(ctx context.Context, i int) {
 }
 
 // addresses are those of a server.
-func (n *names) addresses(ctx context.Context, server address) ([]resolver.Address, error) {
+func (h *hostResolver) addresses(ctx context.Context, server address) ([]resolver.Address, error) {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	hosts, err := n.lookUp(ctx, server.host)
+	hosts, err := h.lookUp(ctx, server.host)
 	var found []resolver.Address
 	for _, host := range hosts {
 		found = append(found, resolver.Address{
@@ -121,9 +121,9 @@ func (n *names) addresses(ctx context.Context, server address) ([]resolver.Addre
 	return found, err
 }
 
-// tell passes on the addresses of all servers. One whose name is not resolved keeps its former
+// publish passes on the addresses of all servers. One whose name is not resolved keeps its former
 // ones.
-func (r *resolving) tell(i int, found []resolver.Address, err error) {
+func (r *resolution) publish(i int, found []resolver.Address, err error) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	switch {

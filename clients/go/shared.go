@@ -9,12 +9,21 @@ import (
 	"github.com/polynym/polynym/clients/go/polynymv1"
 )
 
-// lookupOutcome is the outcome of a batch for one look-up. With alone, the look-up is repeated in a
-// request of its own, and the failure, if any, counts as its first attempt.
+// outcomeKind says what becomes of a look-up after its batch.
+type outcomeKind int
+
+const (
+	outcomeAnswer   outcomeKind = iota // It has a response.
+	outcomeFailed                      // It has an error.
+	outcomeAgain                       // It has failed for the moment, and is repeated alone.
+	outcomeTooLarge                    // It did not fit, and is asked for alone: that was no attempt.
+)
+
+// lookupOutcome is the outcome of a batch for one look-up.
 type lookupOutcome struct {
+	kind     outcomeKind
 	response *polynymv1.ResolveIdentityResponse
 	err      *Error
-	alone    bool
 }
 
 // call resolves a batch, and returns the outcome of each of its look-ups.
@@ -41,16 +50,17 @@ func (b *batcher) call(batch *batch) ([]lookupOutcome, error) {
 	return outcomes, err
 }
 
-// sharedOutcome is the outcome of a request, or of one of its items. An item that did not fit into
-// the response is no attempt.
+// sharedOutcome is the outcome of a request, or of one of its items.
 func sharedOutcome(response *polynymv1.ResolveIdentityResponse, err *Error) lookupOutcome {
 	switch {
 	case err == nil:
-		return lookupOutcome{response: response}
+		return lookupOutcome{kind: outcomeAnswer, response: response}
 	case err.Reason == ReasonAnswerTooLarge || err.Reason == ReasonUserTooLarge:
-		return lookupOutcome{alone: true}
+		return lookupOutcome{kind: outcomeTooLarge}
+	case err.retryable(method{}) && !err.unreachable:
+		return lookupOutcome{kind: outcomeAgain, err: err}
 	default:
-		return lookupOutcome{err: err, alone: err.retryable(method{}) && !err.unreachable}
+		return lookupOutcome{kind: outcomeFailed, err: err}
 	}
 }
 

@@ -28,9 +28,9 @@ const (
 // events. To resume later, keep the resume token of the last response, and pass it in the request.
 //
 // A watch lasts until its context ends or the loop does. It connects again and resumes by itself
-// when the connection is lost or the server ends it; only before its first response it fails after
-// the client's number of attempts. Other errors end the sequence, such as RESUME_EXPIRED. An event
-// that is repeated after a resume is left out.
+// when the connection is lost or the server ends it; only before its first response it fails as a
+// call does: if no server can be reached, or after the client's number of attempts. Other errors
+// end the sequence, such as RESUME_EXPIRED. An event that is repeated after a resume is left out.
 func (c *Client) Watch(
 	ctx context.Context, request *polynymv1.WatchRequest,
 ) iter.Seq2[*polynymv1.WatchResponse, error] {
@@ -47,6 +47,7 @@ type watcher struct {
 	yield     func(*polynymv1.WatchResponse, error) bool
 	begun     bool     // It has had a response.
 	failures  int      // How many streams have failed since the last response.
+	attempts  int      // How many have failed that a server has seen.
 	lastEvent string   // The id of the last event.
 	failed    net.Addr // The server of the last stream that failed.
 }
@@ -60,9 +61,10 @@ func (w *watcher) run(ctx context.Context) {
 			return // The caller has left the loop.
 		}
 		w.failures++
-		unreachable := failure.unreachable && rules.waits && time.Now().Before(patience)
-		mayResume := w.begun || unreachable || w.failures < rules.maxAttempts
-		if !mayResume || !failure.retryable(method{}) {
+		if !failure.unreachable {
+			w.attempts++
+		}
+		if !failure.retryable(method{}) || !w.begun && !w.mayBegin(failure, patience) {
 			w.yield(nil, failure)
 			return
 		}
@@ -71,6 +73,15 @@ func (w *watcher) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// mayBegin reports whether a watch without a response may try again, by the rules of a call.
+func (w *watcher) mayBegin(failure *Error, patience time.Time) bool {
+	rules := &w.client.retries
+	if failure.unreachable {
+		return rules.waits && time.Now().Before(patience)
+	}
+	return w.attempts < rules.maxAttempts
 }
 
 // stream receives one stream until it fails. It returns nil if the caller has left the loop.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,5 +188,41 @@ func TestASilentWatchOpensANewConnection(t *testing.T) {
 	defer fake.mutex.Unlock()
 	if len(fake.connections) != 3 {
 		t.Errorf("%d connections", len(fake.connections))
+	}
+}
+
+func TestAStreamWaitsForTheServer(t *testing.T) {
+	address := freeAddress(t)
+	client := connect(t, address, patience, quickly)
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := client.GetUser(short, "1") // The connection has failed.
+	wantError(t, err, polynym.ErrUnavailable, "")
+	done := make(chan error)
+	go func() {
+		stream, err := client.Directory.Watch(t.Context(), &polynymv1.WatchRequest{})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		done <- err
+	}()
+	startFakeAt(t, address, answers(nil, failure(codes.OutOfRange, "RESUME_EXPIRED")))
+	wantError(t, <-done, polynym.ErrOutOfRange, "RESUME_EXPIRED")
+}
+
+func TestAWatchOfNoServerFailsAsACall(t *testing.T) {
+	tests := map[string]polynym.Option{
+		"waiting":     polynym.WithTimeout(100 * time.Millisecond),
+		"not waiting": polynym.WithWaitForReady(false),
+	}
+	for name, option := range tests {
+		t.Run(name, func(t *testing.T) {
+			client := connect(t, freeAddress(t), option, quickly)
+			_, err := watched(t.Context(), client, &polynymv1.WatchRequest{})
+			wantError(t, err, polynym.ErrUnavailable, "")
+			if !strings.HasSuffix(err.Error(), "the server cannot be reached") {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -47,7 +47,6 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "grpc.health.v1.Health/Check",
             "http/1.1",
             "NOT_SERVING",
-            "RST_STREAM",
         ],
     ),
     ("the output of a build", &["target/", "target/debug/client-testbed"]),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import directory
 import pytest
 from directory import in_loop
 
-from polynym import Client, DeadlineExceeded, _watch, handle, v1
+from polynym import AsyncClient, Client, DeadlineExceeded, Unavailable, _watch, handle, v1
 
 JOE = v1.ResolveIdentityRequest(identifier=handle("joe"))
 SHORT = 0.3
@@ -75,3 +76,18 @@ def test_a_silent_watch_goes_on_by_another_connection(monkeypatch: pytest.Monkey
             assert len(set(server.peers)) == 4
 
     watch()
+
+
+@in_loop
+async def test_a_change_that_waits_for_a_connection_did_not_happen() -> None:
+    create = v1.CreateUserRequest()
+    # It accepts connections, and says nothing.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with AsyncClient(address, timeout=SHORT) as client:
+            with pytest.raises(Unavailable) as task:
+                await client.registry.CreateUser(create)
+        with Client(address, timeout=SHORT) as threads, pytest.raises(Unavailable) as thread:
+            await asyncio.to_thread(threads.registry.CreateUser, create)
+    assert task.value.is_never_sent
+    assert thread.value.is_never_sent

@@ -153,3 +153,26 @@ def test_a_batch_has_a_bound_in_bytes() -> None:
 def test_a_response_with_too_few_results_is_an_error() -> None:
     answers, _ = run(["a", "b"], Response(results=found("a")))
     assert answers == ["INTERNAL", "INTERNAL"]
+
+
+def test_nothing_is_sent_again_after_a_hopeless_error() -> None:
+    busy = Result(error=Fault("RESOURCE_EXHAUSTED", "RATE_LIMITED", delay=0.01).status)
+    names = [f"user{n}" for n in range(1002)]
+    unreachable = Fault("UNAVAILABLE", text="failed to connect to all addresses")
+    denied = Fault("UNAUTHENTICATED", "CREDENTIAL_INVALID")
+    for fault, text in ((denied, "CREDENTIAL_INVALID"), (unreachable, "UNAVAILABLE")):
+        rules = Rules(wait_for_ready=False)
+        steps = resolve_many(rules, LookUp(tenant="eu"), [handle(name) for name in names], None)
+        first = Response(results=[busy, *found(*names[1:1000])])
+        answers, requests, _ = perform(steps, first, fault)
+        assert len(requests) == 2
+        assert [read(answers[n]) for n in (0, 1, 1001)] == [text, "user1", text]
+
+
+def test_an_item_has_three_attempts_in_all_rounds_together() -> None:
+    down = Result(error=Fault("UNAVAILABLE", "STORE_UNAVAILABLE").status)
+    lost = Fault("UNAVAILABLE")
+    steps = resolve_many(Rules(), LookUp(tenant="eu"), [handle("a")], None)
+    answers, requests, _ = perform(steps, lost, lost, Response(results=[down]))
+    assert read(answers[0]) == "STORE_UNAVAILABLE"
+    assert len(requests) == 3

@@ -11,6 +11,7 @@ from scripted import Fault, perform, perform_always
 import polynym
 from polynym import PolynymError, v1
 from polynym._rules import Rules, Sleep
+from polynym.errors import closed
 from polynym.v1.stubs import CREATE_USER, MARK_READ, RESOLVE_IDENTITY
 
 READ = (RESOLVE_IDENTITY, v1.ResolveIdentityRequest())
@@ -207,6 +208,22 @@ def test_a_delay_of_the_server_takes_no_token() -> None:
         assert run(READ, limited, limited, DONE, rules=rules)[0] is DONE
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_change_whose_client_is_closed_when_it_is_sent(is_lost: bool) -> None:
+    # Another thread closes it. Only the attempt before may have happened.
+    rules = Rules()
+    steps = rules.call(*CREATE, time.monotonic() + 60)
+    next(steps)
+    if is_lost:
+        assert isinstance(steps.throw(LOST), Sleep)
+        next(steps)
+    rules.is_closed = True
+    with pytest.raises(PolynymError) as raised:
+        steps.throw(closed(is_never_sent=True))
+    assert type(raised.value) is (polynym.OutcomeUnknown if is_lost else polynym.Closed)
+    assert raised.value.request_id
+
+
 def test_a_connection_that_ends_with_many_calls_counts_once() -> None:
     rules = Rules()
     calls = [rules.call(*READ, time.monotonic() + 60) for _ in range(32)]
@@ -240,7 +257,8 @@ def test_an_observer_sees_each_attempt() -> None:
         ("ResolveIdentity", 2, "OK", ""),
     ]
     assert {(attempt.service, attempt.server) for attempt in seen} == {
-        ("DirectoryService", "127.0.0.1:7171")
+        ("polynym.v1.DirectoryService", ""),
+        ("polynym.v1.DirectoryService", "127.0.0.1:7171"),
     }
     assert all(attempt.duration >= 0 for attempt in seen)
 

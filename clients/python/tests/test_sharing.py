@@ -15,10 +15,21 @@ import pytest
 from directory import Directory, in_loop
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
+from scripted import Fault, perform
 
-from polynym import Client, PermissionDenied, ResourceExhausted, Unavailable, _sharing, handle, v1
+from polynym import (
+    Client,
+    DeadlineExceeded,
+    PermissionDenied,
+    ResourceExhausted,
+    _sharing,
+    handle,
+    v1,
+)
 from polynym._lookups import LookUp
-from polynym._sharing import ALONE, IN_FLIGHT, MOST_STALLED, Queue, go_alone
+from polynym._rules import Rules
+from polynym._servers import Connection
+from polynym._sharing import ALONE, IN_FLIGHT, MOST_STALLED, Again, Queue, go_alone, share
 from polynym._thread_batching import Batch, ThreadBatcher, Waiting
 
 Result = v1.BatchResolveIdentitiesResponse.Result
@@ -199,6 +210,34 @@ def test_the_limit_of_a_server_is_learned(serve: Serve) -> None:
     test()
 
 
+def flight_of(rules: Rules, *names: str) -> Any:
+    """Returns the steps of the call of look-ups, which have ten minutes."""
+    deadline = time.monotonic() + 600
+    return share(rules, LookUp(), [Waiting(handle(name), deadline) for name in names])
+
+
+def test_a_shared_call_that_all_have_left_is_no_attempt_and_no_silence() -> None:
+    rules, late = Rules(), Fault("DEADLINE_EXCEEDED")
+    server = rules.servers.all[0]
+    server.answered()
+    connection = server.connection = Connection(None, lambda: False)
+    for _ in range(3):
+        assert perform(flight_of(rules, "a", "b"), late)[0] == [None, None]
+    assert server.connection is connection
+    assert go_alone(rules, None, time.monotonic()) == Again(0, 0)
+
+
+def test_a_look_up_that_has_a_call_for_itself_stays_until_its_deadline() -> None:
+    for names, seconds in (("ab", 300), ("a", 600)):
+        steps = flight_of(Rules(), *names)
+        assert seconds - 60 < next(steps).timeout <= seconds
+    steps = flight_of(Rules(), "a")
+    (given,), _, _ = perform(steps, Fault("DEADLINE_EXCEEDED"))
+    assert isinstance(given, DeadlineExceeded)
+    with pytest.raises(DeadlineExceeded):
+        go_alone(Rules(), given, time.monotonic() + 600)
+
+
 def test_a_thread_that_is_interrupted_leaves_its_batch_to_the_others() -> None:
     with Client("127.0.0.1:1") as client:
         batcher, options, queue = ThreadBatcher(client._calls), LookUp(), Queue[Waiting]()
@@ -211,6 +250,5 @@ def test_a_thread_that_is_interrupted_leaves_its_batch_to_the_others() -> None:
         batcher._abandon(options, queue, carrier)
         assert queue.is_idle
         for caller in others:
-            given = caller.inbox.get_nowait()
-            assert isinstance(given, Unavailable)
-            assert go_alone(client._calls.rules, given, deadline).made == 1
+            assert caller.inbox.get_nowait() is None
+            assert go_alone(client._calls.rules, None, deadline) == Again(0, 0)

@@ -7,7 +7,7 @@ from scripted import Fault
 from polynym import v1
 from polynym._rules import Rules
 from polynym._watch import ENDED, RECENT, Progress
-from polynym.errors import from_rpc_error
+from polynym.errors import from_rpc_error, unreachable
 
 LOST = from_rpc_error(Fault("INTERNAL"))
 
@@ -81,3 +81,12 @@ def test_a_server_that_ends_a_watch_is_asked_again_at_once() -> None:
     assert progress.delay(ended) == 0
     progress.request()
     assert progress.delay(ended) != 0, "it never answered"
+
+
+def test_a_watch_that_waits_for_a_server_has_all_its_attempts() -> None:
+    progress = Progress(v1.WatchRequest(), Rules(retries=2))
+    for _ in range(3):
+        assert progress.delay(unreachable()) is not None
+    assert progress.delay(LOST) is not None
+    assert progress.delay(LOST) is not None
+    assert progress.delay(LOST) is None

@@ -49,6 +49,11 @@ impl<'a> Attempts<'a> {
         Self { method, rules, made, unsent: 0, is_unsettled: false }
     }
 
+    /// The number of the next attempt, of those that reach the server.
+    pub fn number(&self) -> u32 {
+        self.made + 1
+    }
+
     /// The delay before the next attempt; none if this error is that of the call.
     pub fn after(&mut self, error: &Error, left: Duration) -> Option<Duration> {
         let delay = match error.is_never_sent() {
@@ -97,14 +102,19 @@ pub fn delay(error: &Error, made: u32) -> Duration {
     }
 }
 
-/// Whether the failed attempt may have changed something.
+/// Whether the failed attempt may have changed something: all that the server does not deny.
 fn is_lost(error: &Error) -> bool {
-    error.is_lost_on_the_way() && !error.is_never_sent()
-        || error.code() == Code::DeadlineExceeded
-        || [OUTCOME_UNKNOWN, ANSWERS_UNREAD].contains(&error.reason())
+    match error.reason() {
+        "" => !error.is_never_sent() && !error.is_of_proxy(),
+        reason => {
+            error.code() == Code::DeadlineExceeded
+                || [OUTCOME_UNKNOWN, ANSWERS_UNREAD].contains(&reason)
+        }
+    }
 }
 
-/// Whether the answer settles the outcome of earlier attempts. A refusal does not.
+/// Whether the answer settles the outcome of earlier attempts. A refusal does not, nor does what
+/// the server did not say.
 fn settles(error: &Error) -> bool {
     let is_refusal = matches!(
         error.code(),
@@ -113,7 +123,7 @@ fn settles(error: &Error) -> bool {
             | Code::Unauthenticated
             | Code::PermissionDenied
     );
-    !is_lost(error) && !is_refusal
+    !error.reason().is_empty() && !is_lost(error) && !is_refusal
 }
 
 #[cfg(test)]
@@ -165,13 +175,46 @@ mod tests {
             (answered(Code::Unauthenticated, "CREDENTIAL_INVALID"), Kind::OutcomeUnknown),
             (answered(Code::Unknown, "OUTCOME_UNKNOWN"), Kind::OutcomeUnknown),
             (answered(Code::DeadlineExceeded, "DEADLINE"), Kind::OutcomeUnknown),
+            (Status::unimplemented("404 of a proxy").into(), Kind::OutcomeUnknown),
+            (unsent(), Kind::OutcomeUnknown),
         ] {
             let budget = Budget::default();
             let mut attempts = attempts(&CHANGE, 2, &budget);
             assert!(attempts.after(&lost(), SECOND).is_some());
-            assert_eq!(attempts.after(&answer, SECOND), None);
+            // What no server saw is repeated.
+            assert_eq!(attempts.after(&answer, SECOND).is_some(), answer.is_never_sent());
             assert_eq!(attempts.conclude(answer, None).kind(), kind);
         }
+    }
+
+    #[test]
+    fn a_change_is_lost_unless_the_server_or_a_proxy_denies_it() {
+        // As tonic does with an answer whose encoding it does not know.
+        let mut unread = Status::unimplemented("Content is compressed");
+        unread.metadata_mut().insert("grpc-accept-encoding", "identity".parse().unwrap());
+        for (status, kind) in [
+            (Status::out_of_range("an answer that is too large"), Kind::OutcomeUnknown),
+            (Status::data_loss(""), Kind::OutcomeUnknown),
+            (unread, Kind::OutcomeUnknown),
+            (Status::unimplemented("404"), Kind::Unimplemented),
+            (Status::unauthenticated("401"), Kind::Unauthenticated),
+            (Status::permission_denied("403"), Kind::PermissionDenied),
+        ] {
+            let (budget, error) = (Budget::default(), Error::from(status));
+            let mut attempts = attempts(&CHANGE, 1, &budget);
+            assert_eq!(attempts.after(&error, SECOND), None);
+            assert_eq!(attempts.conclude(error, None).kind(), kind);
+        }
+    }
+
+    #[test]
+    fn only_attempts_that_reach_the_server_have_numbers() {
+        let budget = Budget::default();
+        let mut attempts = attempts(&CHANGE, 3, &budget);
+        attempts.after(&unsent(), SECOND);
+        assert_eq!(attempts.number(), 1);
+        attempts.after(&lost(), SECOND);
+        assert_eq!(attempts.number(), 2);
     }
 
     #[test]

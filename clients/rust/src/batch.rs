@@ -1,4 +1,4 @@
-//! The look-ups that wait for a shared call, and the places of the calls.
+//! The look-ups that wait for a shared call, and the slots of the calls.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,14 +43,14 @@ impl Default for Batches {
 }
 
 impl Batches {
-    /// Joins the waiting look-ups. If no call is in flight, they have a place for one.
+    /// Joins the waiting look-ups. If no call is in flight, they have a slot for one.
     pub fn enter(
         &self,
         key: Key,
         identifier: Identifier,
         deadline: Instant,
         max_items: usize,
-    ) -> (oneshot::Receiver<Reply>, Caller, Option<(Place, Group)>) {
+    ) -> (oneshot::Receiver<Reply>, Caller, Option<(Slot, Group)>) {
         let mut queues = self.lock();
         let queue = queues.entry(key.clone()).or_default();
         let (answer, caller) = queue.group_for(&identifier, max_items).add(identifier, deadline);
@@ -58,7 +58,7 @@ impl Batches {
         let first = is_free.then(|| queue.groups.pop_front()).flatten().map(|group| {
             queue.in_flight += 1;
             let kind = Kind::InFlight;
-            (Place { queues: Arc::clone(&self.queues), key, kind }, group)
+            (Slot { queues: Arc::clone(&self.queues), key, kind }, group)
         });
         (answer, caller, first)
     }
@@ -68,9 +68,9 @@ impl Batches {
     }
 }
 
-/// A place among the calls with the same options. It is given up when it is dropped, also with its
+/// A slot among the calls with the same options. It is given up when it is dropped, also with its
 /// runtime; the look-ups that wait then go alone.
-pub struct Place {
+pub struct Slot {
     queues: Arc<Queues>,
     pub key: Key,
     kind: Kind,
@@ -83,8 +83,8 @@ enum Kind {
     GivenUp,
 }
 
-impl Place {
-    /// Counts the call as stalled, unless too many are. Returns its place for the next one.
+impl Slot {
+    /// Counts the call as stalled, unless too many are. Returns its slot for the next one.
     pub fn stall(&mut self) -> Option<Self> {
         let mut queues = lock(&self.queues);
         let queue = queues.get_mut(&self.key).filter(|queue| queue.stalled < MAX_STALLED)?;
@@ -94,12 +94,12 @@ impl Place {
         Some(Self { queues, key, kind: Kind::InFlight })
     }
 
-    /// Whether the call is stalled, so that another has its place.
+    /// Whether the call is stalled, so that another has its slot.
     pub fn is_stalled(&self) -> bool {
         self.kind == Kind::Stalled
     }
 
-    /// The next group. Without one, the place is given up.
+    /// The next group. Without one, the slot is given up.
     pub fn next(&mut self) -> Option<Group> {
         let mut queues = lock(&self.queues);
         let group = queues.get_mut(&self.key).and_then(|queue| queue.groups.pop_front());
@@ -110,7 +110,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         give_up(&mut lock(&self.queues), &self.key, &mut self.kind);
     }

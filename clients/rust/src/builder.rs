@@ -192,7 +192,8 @@ impl Builder {
         Self { on_call: Some(Arc::new(on_call)), ..self }
     }
 
-    /// Calls a function after each attempt of a call, such as for logs and metrics.
+    /// Calls a function after each attempt of a call, such as for logs and metrics. A call goes on
+    /// if it panics.
     #[must_use]
     pub fn observer(self, observer: impl Fn(&Attempt) + Send + Sync + 'static) -> Self {
         Self { observer: Some(Arc::new(observer)), ..self }

@@ -23,7 +23,7 @@ use crate::connection::Connection;
 use crate::connection::pool::Link;
 use crate::error::Error;
 use crate::method::{ApiRequest, Method};
-use crate::observer::Attempt;
+use crate::observer::{Attempt, notify};
 
 const TIMEOUT_HEADER: &str = "grpc-timeout";
 
@@ -40,15 +40,14 @@ impl Client {
         let message = Bytes::from(message.encode_to_vec());
         let call = Call { client: self, method, metadata, message, deadline };
         let mut attempts = Attempts::new(method, self.rules(), self.attempts_made());
-        let (mut number, mut link) = (0, None);
+        let mut link = None;
         loop {
-            number += 1;
             // After a failure, one to another server if there is one.
             let next = match self.pool().link(link.as_ref(), deadline).await {
                 Ok(next) => next,
                 Err(error) => return Err(attempts.conclude(error, request_id)),
             };
-            let error = match call.attempt(&next, number).await {
+            let error = match call.attempt(&next, attempts.number()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
@@ -151,13 +150,18 @@ impl Client {
         link: &Link,
         error: Option<&Error>,
     ) {
-        // A connection that is lost takes one token, however many calls it had.
-        if self.pool().note(link, error) {
-            self.rules().budget.note(error);
-        }
+        self.note_outcome(link, error);
         if let Some(observer) = self.observer() {
             let server = self.pool().name(link);
-            observer(&Attempt::new(method, number, start.elapsed(), error, server));
+            let attempt = Attempt::new(method, number, start.elapsed(), error, server);
+            notify(observer, &attempt);
+        }
+    }
+
+    /// A connection that is lost takes one token, however many calls it had.
+    fn note_outcome(&self, link: &Link, error: Option<&Error>) {
+        if self.pool().note(link, error) {
+            self.rules().budget.note(error);
         }
     }
 }
@@ -242,7 +246,7 @@ impl<A> Stream for Answers<A> {
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let answer = self.stream.poll_next_unpin(context).map_err(Error::from);
         if let Poll::Ready(Some(Err(error))) = &answer {
-            self.client.pool().note(&self.link, Some(error));
+            self.client.note_outcome(&self.link, Some(error));
         }
         answer
     }

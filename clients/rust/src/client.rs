@@ -88,9 +88,14 @@ impl Client {
         Self { shared: Arc::new(shared), tenant: tenant.into(), timeout, made: 0, max_attempts }
     }
 
-    /// The same client, whose calls have one attempt.
+    /// The same client, whose calls end at a time.
+    pub(crate) fn until(&self, deadline: Instant) -> Self {
+        self.with_timeout(deadline.saturating_duration_since(Instant::now()))
+    }
+
+    /// The same client, whose calls have one more attempt.
     pub(crate) fn once(&self) -> Self {
-        Self { max_attempts: 1, ..self.clone() }
+        Self { max_attempts: self.made + 1, ..self.clone() }
     }
 
     /// The same client, whose calls have so many attempts behind them.

@@ -21,6 +21,9 @@ pub use kind::Kind;
 /// The domain of the server's errors. The transport or a proxy made an error without it.
 const DOMAIN: &str = "polynym";
 
+/// The metadata with which tonic marks an answer whose encoding it does not know.
+const ACCEPTED_ENCODINGS: &str = "grpc-accept-encoding";
+
 const DEADLINE_PASSED: &str = "the deadline has passed";
 const ANSWER_REFUSED: &str = "the answer is larger than the client accepts";
 
@@ -105,6 +108,17 @@ impl Error {
     /// Whether the server cannot have seen the call.
     pub(crate) fn is_never_sent(&self) -> bool {
         self.0.loss.is_some_and(Loss::is_never_sent)
+    }
+
+    /// Whether a proxy refused the call, which the server has not seen. An answer whose encoding the
+    /// client does not know has the code of a path that a proxy does not know.
+    pub(crate) fn is_of_proxy(&self) -> bool {
+        let is_unread = || self.0.status.metadata().contains_key(ACCEPTED_ENCODINGS);
+        match self.code() {
+            Code::Unauthenticated | Code::PermissionDenied => self.reason().is_empty(),
+            Code::Unimplemented => self.reason().is_empty() && !is_unread(),
+            _ => false,
+        }
     }
 
     /// Whether the connection of the call is of no more use.

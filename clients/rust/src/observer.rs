@@ -1,5 +1,6 @@
 //! What observers learn of each attempt.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ pub struct Attempt {
     pub service: &'static str,
     /// The method, such as `ResolveIdentity`.
     pub method: &'static str,
-    /// The number of the attempt of its call, from 1.
+    /// The number of the attempt of its call, from 1, of those that reach the server.
     pub number: u32,
     /// Its time. That of a stream ends when it begins.
     pub duration: Duration,
@@ -30,6 +31,11 @@ pub struct Attempt {
 
 /// The function that is called after each attempt.
 pub type Observer = Arc<dyn Fn(&Attempt) + Send + Sync>;
+
+/// Calls an observer. Its panic, of which the panic hook tells, is not that of the call.
+pub fn notify(observer: &Observer, attempt: &Attempt) {
+    let _ = catch_unwind(AssertUnwindSafe(|| observer(attempt)));
+}
 
 impl Attempt {
     pub(crate) fn new(

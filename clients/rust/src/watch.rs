@@ -5,9 +5,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 use tonic::Status;
 
+use crate::attempts::delay;
 use crate::call::Answers;
 use crate::client::Client;
-use crate::error::{Error, Kind};
+use crate::error::Error;
 use crate::v1::watch_response::Kind as Content;
 use crate::v1::{Event, WatchRequest, WatchResponse};
 
@@ -29,6 +30,10 @@ pub struct Watch {
     delay: Duration,
     last_event: String,
     is_resumed: bool,
+    /// Before the first response, a watch has the deadline and the attempts of a call.
+    has_begun: bool,
+    deadline: Option<Instant>,
+    made: u32,
     /// When the server was last heard, or the stream begun.
     heard: Instant,
     patience: Duration,
@@ -36,7 +41,8 @@ pub struct Watch {
 }
 
 impl Client {
-    /// Watches the users of a tenant: from now on, or after the `resume_token` of the request.
+    /// Watches the users of a tenant: from now on, or after the `resume_token` of the request. Until
+    /// its first response, it fails as a call does. Then it resumes whenever it is lost.
     pub fn watch(&self, request: WatchRequest) -> Watch {
         Watch {
             client: self.clone(),
@@ -45,6 +51,9 @@ impl Client {
             delay: FIRST_DELAY,
             last_event: String::new(),
             is_resumed: false,
+            has_begun: false,
+            deadline: None,
+            made: 0,
             heard: Instant::now(),
             patience: MAX_SILENCE,
             on_lost: None,
@@ -72,12 +81,15 @@ impl Watch {
     /// The next answer: an event or a heartbeat. Nothing is lost if the future is dropped.
     pub async fn message(&mut self) -> Result<WatchResponse, Error> {
         loop {
-            match self.receive().await {
+            let error = match self.receive().await {
                 Ok(Some(answer)) if self.accepts(&answer) => return Ok(answer),
-                Ok(Some(_)) => {}
-                Ok(None) => self.wait_after(&Status::unavailable("the watch ended").into()).await,
-                Err(error) if is_resumable(&error) => self.wait_after(&error).await,
-                Err(error) => return Err(error),
+                Ok(Some(_)) => continue,
+                Ok(None) => Status::unavailable("the watch ended").into(),
+                Err(error) => error,
+            };
+            match self.delay_after(&error) {
+                Some(delay) => self.resume_after(delay, &error).await,
+                None => return Err(error),
             }
         }
     }
@@ -105,7 +117,12 @@ impl Watch {
 
     async fn receive_patiently(&mut self) -> Result<Option<WatchResponse>, Error> {
         if self.answers.is_none() {
-            let answers = self.client.directory().watch(self.request.clone()).await?;
+            let deadline = *self.deadline.get_or_insert_with(|| self.client.deadline(None));
+            let client = match self.has_begun {
+                true => self.client.clone(),
+                false => self.client.until(deadline),
+            };
+            let answers = client.directory().watch(self.request.clone()).await?;
             self.answers = Some(answers);
             self.is_resumed = true;
         }
@@ -117,7 +134,7 @@ impl Watch {
 
     /// Records an answer. The server may repeat the last event after a watch was resumed.
     fn accepts(&mut self, answer: &WatchResponse) -> bool {
-        self.delay = FIRST_DELAY;
+        (self.has_begun, self.delay) = (true, FIRST_DELAY);
         self.request.resume_token.clone_from(&answer.resume_token);
         let Some(Content::Event(event)) = &answer.kind else { return true };
         let is_repeated = std::mem::take(&mut self.is_resumed) && event.event_id == self.last_event;
@@ -125,33 +142,72 @@ impl Watch {
         !is_repeated
     }
 
-    async fn wait_after(&mut self, error: &Error) {
+    /// The delay before the watch is resumed; none if it has failed.
+    fn delay_after(&mut self, error: &Error) -> Option<Duration> {
+        if !error.is_retryable() {
+            return None;
+        }
+        if !self.has_begun {
+            return self.delay_of_call(error);
+        }
+        let delay = self.delay.mul_f64(0.5 + fastrand::f64() / 2.0);
+        self.delay = LAST_DELAY.min(self.delay * 2);
+        Some(delay.max(error.retry_after().unwrap_or_default()))
+    }
+
+    /// The delay of a call, if its deadline allows. What no server has seen is no attempt.
+    fn delay_of_call(&mut self, error: &Error) -> Option<Duration> {
+        let rules = self.client.rules();
+        let may_repeat = if error.is_never_sent() {
+            rules.wait_for_ready
+        } else {
+            self.made += 1;
+            self.made < rules.max && rules.budget.allows()
+        };
+        let is_in_time = |delay: &Duration| {
+            self.deadline.is_some_and(|deadline| Instant::now() + *delay < deadline)
+        };
+        may_repeat.then(|| delay(error, self.made.max(1))).filter(is_in_time)
+    }
+
+    async fn resume_after(&mut self, delay: Duration, error: &Error) {
         self.answers = None;
         if let Some(on_lost) = &mut self.on_lost {
             on_lost(error);
         }
-        let delay = self.delay.mul_f64(0.5 + fastrand::f64() / 2.0);
-        self.delay = LAST_DELAY.min(self.delay * 2);
-        sleep(delay.max(error.retry_after().unwrap_or_default())).await;
-    }
-}
-
-fn is_resumable(error: &Error) -> bool {
-    match error.kind() {
-        Kind::Unavailable => true,
-        Kind::ResourceExhausted => error.retry_after().is_some(),
-        _ => false,
+        sleep(delay).await;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use client_testbed::{Proxy, program};
+    use tonic::Code;
 
     use super::*;
+    use crate::Kind;
+    use crate::fake::{Answer, Fake, status};
     use crate::testing::Server;
     use crate::v1::{CheckIdentityRequest, CreateUserRequest, UpdateTenantRequest, User};
     use crate::{Builder, handle};
+
+    #[tokio::test]
+    async fn a_watch_that_never_began_fails_after_three_attempts() {
+        let unavailable = status(Code::Unavailable, "STORE_UNAVAILABLE", Duration::ZERO, "");
+        let server = Fake::start(move |_| Answer::Fails(unavailable.clone())).await;
+        let client = server.builder().connect_lazy().unwrap();
+        let error = client.watch(WatchRequest::default()).next().await.unwrap_err();
+        assert_eq!(error.reason(), "STORE_UNAVAILABLE");
+        assert_eq!(server.counts().len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_watch_waits_for_its_first_server_as_long_as_a_call() {
+        let builder = Builder::new("http://nobody.invalid").timeout(Duration::from_millis(200));
+        let mut watch = builder.connect_lazy().unwrap().watch(WatchRequest::default());
+        let error = watch.next().await.unwrap_err();
+        assert_eq!(error.message(), "the server cannot be reached");
+    }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_silent_watch_goes_on_by_another_connection() {

@@ -151,5 +151,8 @@ async fn a_watch_may_be_server_sent_events_and_resumes_after_the_last_one() {
     assert_eq!((response.status, &*response.reason()), (400, "FIELD_INVALID"));
     // Without the header, a GET is no call.
     let other = request("GET", WATCH.to_owned()).body(Full::default()).unwrap();
-    assert_eq!(writer.send(other).await.status, 405);
+    let response = writer.send(other).await;
+    assert_eq!((response.status, response.header("allow")), (405, "GET, POST"));
+    let message = response.json()["message"].to_string();
+    assert!(message.contains("accept: text/event-stream"), "{message}");
 }

@@ -18,6 +18,8 @@ from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
 from polynym.errors import PolynymError, closed
 
+CONNECTING = (grpc.ChannelConnectivity.IDLE, grpc.ChannelConnectivity.CONNECTING)
+
 
 class AsyncCalls:
     """Connections to servers, and the calls on them."""
@@ -49,13 +51,13 @@ class AsyncCalls:
         target, has_others = server.address.target, len(self.rules.servers.all) > 1
         options = channel_options(server.address, self._options, has_others=has_others)
         if self._certificates is None:
-            return Connection(
-                grpc.aio.insecure_channel(target, options, interceptors=self._interceptors)
+            channel = grpc.aio.insecure_channel(target, options, interceptors=self._interceptors)
+        else:
+            credentials = grpc.ssl_channel_credentials(**self._certificates)
+            channel = grpc.aio.secure_channel(
+                target, credentials, options, interceptors=self._interceptors
             )
-        credentials = grpc.ssl_channel_credentials(**self._certificates)
-        return Connection(
-            grpc.aio.secure_channel(target, credentials, options, interceptors=self._interceptors)
-        )
+        return Connection(channel, lambda: channel.get_state(try_to_connect=True) in CONNECTING)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -120,7 +122,7 @@ class AsyncCalls:
             while True:
                 try:
                     response = await self._perform(step)
-                except (grpc.RpcError, asyncio.CancelledError) as fault:
+                except (grpc.RpcError, PolynymError, asyncio.CancelledError) as fault:
                     step = steps.throw(fault)
                 else:
                     step = steps.send(response)
@@ -131,10 +133,18 @@ class AsyncCalls:
     async def _perform(self, step: Send | Sleep) -> Any:
         if isinstance(step, Sleep):
             return await self.sleep(step.seconds)
-        options = {"timeout": step.timeout, "metadata": step.metadata}
+        end = time.monotonic() + step.timeout
+        for seconds in self._connection(step.server).looks(end):
+            await self.sleep(seconds)
+            self.rules.check()
+        options = {"timeout": max(end - time.monotonic(), 0), "metadata": step.metadata}
         call = self.open(step.server, "unary_unary", step.method, step.request, **options)
         try:
             return await call
+        except grpc.aio.UsageError:
+            # An interceptor may begin the call when its channel is closed already.
+            self.rules.check()
+            raise
         except asyncio.CancelledError:
             if self.rules.is_closed and not is_cancelled():
                 raise closed_fault() from None

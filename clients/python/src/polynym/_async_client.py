@@ -198,7 +198,7 @@ class AsyncClient:
         However many callers do this at the same time, one user is created.
 
         Args:
-            identifier: The identifier. It is added to the identities of a new user.
+            identifier: The identifier. It is the first identity of a new user, unless it is there.
             user: What a new user has.
             tenant: The tenant of the user.
             timeout: The seconds for all calls together.

@@ -15,10 +15,8 @@ from polynym._sharing import (
     ALONE,
     Flight,
     Queue,
-    call_lost,
     check_identifier,
     go_alone,
-    half_is_over,
     share,
 )
 from polynym.errors import DeadlineExceeded, PolynymError
@@ -38,8 +36,9 @@ class Waiting:
         self.batch: Batch | None = None
 
     def expire(self) -> None:
-        """Ends the wait at half of the caller's time."""
-        self.settle(half_is_over() if self.batch is not None else None)
+        """Ends the wait at half of the caller's time, unless a call is its own."""
+        if self.batch is None or len(self.batch.callers) > 1:
+            self.settle(None)
 
     def settle(self, given: Answer | None) -> None:
         """Answers the caller, unless it left."""
@@ -170,15 +169,11 @@ class Batcher:
     async def _carry(self, options: LookUp, queue: Queue[Waiting], batch: Batch) -> None:
         """Makes the call of a batch, and answers its callers."""
         timer = self._watch_flight(options, queue, batch.flight)
-        callers = batch.callers
-        identifiers = [caller.identifier for caller in callers]
-        deadline = max(caller.half for caller in callers)
-        answers: list[Answer] = []
+        answers: list[Answer | None] = []
         try:
-            steps = share(self._calls.rules, options, identifiers, deadline)
-            answers = await self._calls.run(steps)
+            answers = await self._calls.run(share(self._calls.rules, options, batch.callers))
         finally:
             timer.cancel()
             self._has_returned(options, queue, batch.flight)
-            for caller, given in zip_longest(callers, answers):
-                caller.settle(call_lost() if given is None else given)
+            for caller, given in zip_longest(batch.callers, answers):
+                caller.settle(given)

@@ -17,6 +17,11 @@ from polynym._servers import FORKS, Connection, Server
 from polynym._settings import ChannelOptions, Settings, channel_options
 from polynym.errors import PolynymError, closed
 
+CONNECTING = (
+    grpc.ChannelConnectivity.IDLE.value[0],
+    grpc.ChannelConnectivity.CONNECTING.value[0],
+)
+
 
 class Calls:
     """Connections to servers, and the calls on them."""
@@ -59,7 +64,9 @@ class Calls:
             credentials = grpc.ssl_channel_credentials(**self._certificates)
             channel = grpc.secure_channel(target, credentials, options)
         self._channels.add(channel)
-        return Connection(channel, grpc.intercept_channel(channel, *self._interceptors))
+        intercepted = grpc.intercept_channel(channel, *self._interceptors)
+        core = core_of(channel)
+        return Connection(channel, lambda: is_connecting(core), intercepted)
 
     def close(self) -> None:
         """Closes the connections."""
@@ -120,7 +127,7 @@ class Calls:
             while True:
                 try:
                     response = self._perform(step)
-                except grpc.RpcError as fault:
+                except (grpc.RpcError, PolynymError) as fault:
                     step = steps.throw(fault)
                 else:
                     step = steps.send(response)
@@ -134,8 +141,12 @@ class Calls:
         # The connection lives as long as the call, so that `close` finds it.
         connection = self._connection(step.server)
         caller = connection.caller("unary_unary", step.method)
+        end = time.monotonic() + step.timeout
         with self.errors_of_closing():
-            return caller(step.request, timeout=step.timeout, metadata=step.metadata)
+            for seconds in connection.looks(end):
+                self.sleep(seconds)
+            timeout = max(end - time.monotonic(), 0)
+            return caller(step.request, timeout=timeout, metadata=step.metadata)
 
     def sleep(self, seconds: float) -> None:
         """Waits, but not longer than until the client is closed."""
@@ -157,6 +168,22 @@ class Calls:
         return ErrorsOfClosing(self.rules)
 
 
+def core_of(channel: Any) -> Any:
+    """Returns what knows the state of a channel, or None.
+
+    The public function for this starts a thread, which fails when the channel is closed. Others,
+    such as OpenTelemetry, put their own channels around those of gRPC.
+    """
+    while channel is not None and not hasattr(channel, "check_connectivity_state"):
+        channel = getattr(channel, "_channel", None)
+    return channel
+
+
+def is_connecting(core: Any) -> bool:
+    """Returns whether a channel has no connection yet. It begins to make one."""
+    return core is not None and core.check_connectivity_state(True) in CONNECTING
+
+
 class ErrorsOfClosing:
     """The block in which a channel may be closed by another thread."""
 
@@ -170,7 +197,7 @@ class ErrorsOfClosing:
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ValueError) and self._rules.is_closed:
-            raise closed() from error
+            raise closed(is_never_sent=True) from error
 
 
 class Stream:

@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple, TypeVar, cast
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from polynym import v1
+from polynym import reasons, v1
 from polynym._pages import timestamp
-from polynym._rules import Rules, Sleep, Steps, backoff, is_retryable
+from polynym._rules import Call, Rules, Sleep, Steps, backoff, is_retryable
 from polynym.errors import AlreadyExists, NotFound, PolynymError, from_status, make_error
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDENTITY
 
@@ -168,7 +168,7 @@ class Many:
         self._timeout = timeout
         self._pending = list(range(len(identifiers)))
         self._refused: list[int] = []
-        self._made = 0
+        self._made = [0] * len(identifiers)
 
     def run(self) -> Steps[None]:
         """Sends batches, and those that the server refused again after a delay."""
@@ -178,17 +178,17 @@ class Many:
                 yield Sleep(delay)
             while self._pending:
                 yield from self._send_batch()
-            self._made += 1
             delay = self._delay()
             self._pending, self._refused = self._refused, []
 
     def _delay(self) -> float | None:
         """Returns the seconds until the refused ones are sent again. None: their errors stay."""
-        refused = [self.answers[i] for i in self._refused]
-        errors = [given for given in refused if isinstance(given, PolynymError)]
-        if not errors or self._made > self._rules.retries or not self._rules.budget.allows_retry:
+        self._refused = [i for i in self._refused if self._made[i] <= self._rules.retries]
+        refused = [(self.answers[i], self._made[i]) for i in self._refused]
+        delays = [backoff(given, n) for given, n in refused if isinstance(given, PolynymError)]
+        if not delays or not self._rules.budget.allows_retry:
             return None
-        delay = max(backoff(error, self._made) for error in errors)
+        delay = max(delays)
         limit = self._rules.timeout if self._timeout is None else self._timeout
         return delay if delay < limit else None
 
@@ -196,25 +196,35 @@ class Many:
         batch = take_batch(self._pending, self._identifiers.__getitem__, self._rules.most_items)
         request = self._options.batch(self._identifiers[i] for i in batch)
         deadline = self._rules.deadline(self._timeout)
+        made = max(self._made[i] for i in batch)
+        call = Call(self._rules, BATCH_RESOLVE_IDENTITIES, request, deadline, made=made)
         try:
-            response = yield from self._rules.call(
-                BATCH_RESOLVE_IDENTITIES, request, deadline, made=self._made
-            )
+            response = yield from call.run()
         except PolynymError as error:
             if not learn_limit(self._rules, error, len(batch)):
                 self._fail(batch, error)
             return
         del self._pending[: len(batch)]
         self.answers.update(zip(batch, answers_in(response, len(batch)), strict=True))
-        self._refused += [i for i in batch if is_refused(self.answers[i])]
+        for i in batch:
+            is_refusal = is_refused(self.answers[i])
+            self._made[i] = call.made + is_refusal
+            if is_refusal:
+                self._refused.append(i)
         yield from self._ask_again(batch)
 
     def _fail(self, batch: list[int], error: PolynymError) -> None:
         """The error is that of each item of the batch; of all others, too, if they would fail."""
-        is_hopeless = error.code in HOPELESS or error.is_never_sent
-        failed = self._pending if is_hopeless else batch
-        self.answers.update((i, error.copy()) for i in failed)
-        del self._pending[: len(failed)]
+        if is_hopeless(error):
+            self._end(error)
+            return
+        self.answers.update((i, error.copy()) for i in batch)
+        del self._pending[: len(batch)]
+
+    def _end(self, error: PolynymError) -> None:
+        """The error is that of all items that wait, also to be asked again."""
+        self.answers.update((i, error.copy()) for i in [*self._pending, *self._refused])
+        self._pending, self._refused = [], []
 
     def _ask_again(self, batch: list[int]) -> Steps[None]:
         """Asks for items that did not fit into the response: with the next batch, or alone."""
@@ -223,10 +233,23 @@ class Many:
         if unanswered and unanswered[0] == batch[0]:
             # A batch that answers nothing is not sent again.
             alone.append(unanswered.pop(0))
-        for i in alone:
-            request = self._options.single(self._identifiers[i])
-            self.answers[i] = yield from resolve_one(self._rules, request, self._timeout)
         self._pending[:0] = unanswered
+        while alone:
+            i = alone.pop(0)
+            given = self.answers[i] = yield from self._ask_alone(i)
+            if isinstance(given, PolynymError) and is_hopeless(given):
+                self._pending += alone
+                self._end(given)
+                return
+
+    def _ask_alone(self, i: int) -> Steps[Answer]:
+        """Looks one identifier up, and returns its error instead of raising it."""
+        request = self._options.single(self._identifiers[i])
+        deadline, made = self._rules.deadline(self._timeout), self._made[i]
+        try:
+            return (yield from self._rules.call(RESOLVE_IDENTITY, request, deadline, made=made))
+        except PolynymError as error:
+            return error
 
 
 def is_refused(given: Answer) -> bool:
@@ -239,14 +262,9 @@ def has_reason(given: Answer, reason: str) -> bool:
     return isinstance(given, PolynymError) and given.reason == reason
 
 
-def resolve_one(
-    rules: Rules, request: v1.ResolveIdentityRequest, timeout: float | None
-) -> Steps[Answer]:
-    """Looks one identifier up, and returns its error instead of raising it."""
-    try:
-        return (yield from rules.call(RESOLVE_IDENTITY, request, rules.deadline(timeout)))
-    except PolynymError as error:
-        return error
+def is_hopeless(error: PolynymError) -> bool:
+    """Returns whether no other look-up would succeed after an error."""
+    return error.code in HOPELESS or error.is_never_sent
 
 
 class Found(NamedTuple):
@@ -265,13 +283,16 @@ def get_or_create(
     try:
         found = yield from rules.call(RESOLVE_IDENTITY, request, deadline)
         return Found(found.user, False)
-    except NotFound:
-        pass
+    except NotFound as error:
+        if error.reason != reasons.IDENTITY_NOT_FOUND:
+            raise
     try:
         create = v1.CreateUserRequest(tenant=tenant, user=with_identity(user, identifier))
         created = yield from rules.call(CREATE_USER, create, deadline)
         return Found(created.user, True)
     except AlreadyExists as error:
+        if error.reason != reasons.IDENTITY_TAKEN:
+            raise
         taken = error
     latest = LookUp(tenant, "linearizable").single(identifier)
     try:
@@ -283,9 +304,9 @@ def get_or_create(
 
 
 def with_identity(user: v1.User, identifier: v1.Identifier) -> v1.User:
-    """Returns a copy of a user that has the identifier."""
+    """Returns a copy of a user that has the identifier: as its first one, if it is new."""
     copy = v1.User()
-    copy.CopyFrom(user)
     if all(identity.identifier != identifier for identity in user.identities):
         copy.identities.add(identifier=identifier)
+    copy.MergeFrom(user)
     return copy

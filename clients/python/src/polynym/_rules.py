@@ -20,13 +20,12 @@ from polynym._methods import Metadata, Method, Request, Response, get_text
 from polynym._servers import FORKS, Server, Servers
 from polynym._settings import DEFAULT_SERVER, parse_addresses
 from polynym.errors import (
-    UNREACHABLE,
     Closed,
     OutcomeUnknown,
     PolynymError,
     closed,
     from_rpc_error,
-    make_error,
+    unreachable,
 )
 
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
@@ -38,13 +37,13 @@ TOKENS_OF_SUCCESS = 0.1
 BATCH_ITEMS = 1000
 CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
 """Its request without a service is empty. What the answer says does not matter."""
-BATCH_ITEMS = 1000
-CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
-"""Its request without a service is empty. What the answer says does not matter."""
 
 
 class Send(NamedTuple):
-    """Send an attempt. The result is the response; failures are instances of `grpc.RpcError`."""
+    """Send an attempt. The result is the response.
+
+    Failures are instances of `grpc.RpcError`, or of `PolynymError` if nothing was sent.
+    """
 
     server: Server
     method: Method[Any, Any]
@@ -63,11 +62,11 @@ class Attempt(NamedTuple):
     """An attempt that has ended, as an observer sees it."""
 
     service: str
-    """The service, such as `DirectoryService`."""
+    """The service, such as `polynym.v1.DirectoryService`."""
     method: str
     """The method, such as `ResolveIdentity`."""
     number: int
-    """1, 2, 3 and so on."""
+    """1, 2, 3 and so on. An attempt that no server saw does not count: the next has its number."""
     duration: float
     """The seconds that it took."""
     code: str
@@ -75,10 +74,11 @@ class Attempt(NamedTuple):
     reason: str
     """The reason of the error. Empty if there is none."""
     server: str
-    """The server, as `HOST:PORT`."""
+    """The server, as `HOST:PORT`. Empty if no server saw the attempt."""
 
 
 Observer = Callable[[Attempt], None]
+Failure = grpc.RpcError | PolynymError
 Result = TypeVar("Result")
 Steps = Generator[Send | Sleep, Any, Result]
 
@@ -126,7 +126,7 @@ class Rules:
         """Raises if there can be no calls any more."""
         FORKS.check(self._forks)
         if self.is_closed:
-            raise closed()
+            raise closed(is_never_sent=True)
 
     def headers(self, metadata: Metadata) -> Metadata:
         """Returns the headers of an attempt."""
@@ -137,8 +137,10 @@ class Rules:
         """Returns the deadline of a call that begins now."""
         return time.monotonic() + (self.timeout if timeout is None else timeout)
 
-    def error_of(self, fault: grpc.RpcError, request_id: str = "") -> PolynymError:
+    def error_of(self, fault: Failure, request_id: str = "") -> PolynymError:
         """Returns the error of a failed attempt."""
+        if isinstance(fault, PolynymError):
+            return fault.copy(request_id=request_id)
         error = from_rpc_error(fault, request_id)
         if self.is_closed and not error.is_from_server:
             return closed().copy(request_id=request_id)
@@ -155,12 +157,12 @@ class Rules:
         """Tells the observer of the end of an attempt."""
         if self.observer is None:
             return
-        service, name = method.path.rsplit("/", 1)
+        _, service, name = method.path.split("/")
         code, reason = (error.code, error.reason) if error else ("OK", "")
         duration = time.monotonic() - began
-        short = service.rsplit(".", 1)[1]
+        address = "" if error and error.is_never_sent else server.address.name
         try:
-            self.observer(Attempt(short, name, number, duration, code, reason, server.address.name))
+            self.observer(Attempt(service, name, number, duration, code, reason, address))
         except Exception:
             logging.getLogger("polynym").exception("the observer failed")
 
@@ -172,14 +174,12 @@ class Rules:
         metadata: Metadata = (),
         *,
         made: int = 0,
-        most: int | None = None,
     ) -> Steps[Response]:
         """Calls a method until it succeeds or its error is final.
 
-        So many attempts are already made; at most so many are made in all.
+        `made` attempts precede this call; the limit is for all.
         """
-        most = self.retries + 1 if most is None else most
-        return Call(self, method, request, deadline, metadata, made, most).run()
+        return Call(self, method, request, deadline, metadata, made=made).run()
 
 
 class Patience:
@@ -203,7 +203,10 @@ class Patience:
 
 
 class Call(Generic[Request, Response]):
-    """A call with its attempts."""
+    """A call with its attempts: `made` precede it, and `most` is the limit for all.
+
+    The end of a shared call by its deadline says nothing of the connection: its callers have left.
+    """
 
     def __init__(
         self,
@@ -211,17 +214,21 @@ class Call(Generic[Request, Response]):
         method: Method[Request, Response],
         request: Request,
         deadline: float,
-        metadata: Metadata,
-        made: int,
-        most: int,
+        metadata: Metadata = (),
+        *,
+        made: int = 0,
+        most: int | None = None,
+        is_shared: bool = False,
     ) -> None:
         self._rules = rules
         self._method = method
         self._request = method.prepare(request, rules.tenant)
         self._deadline = deadline
         self._metadata = metadata
-        self._made = made
-        self._most = most
+        self.made = made
+        """How many attempts have failed."""
+        self._is_shared = is_shared
+        self._most = rules.retries + 1 if most is None else most
         self._patience = Patience(rules, deadline)
         self._is_counted = True
         self._outcome = Outcome(method, get_text(self._request, "request_id"))
@@ -240,12 +247,9 @@ class Call(Generic[Request, Response]):
         while True:
             try:
                 self._rules.check()
-            except PolynymError as end:
-                raise self._outcome.final(end) from None
-            server = self._rules.servers.next(server)
-            try:
+                server = self._rules.servers.next(server)
                 return (yield from self._attempt(server))
-            except grpc.RpcError as fault:
+            except (grpc.RpcError, PolynymError) as fault:
                 error = self._rules.error_of(fault, self._outcome.request_id)
                 self._outcome.record(error)
                 delay = None if self._rules.is_closed else self._delay(error)
@@ -258,14 +262,15 @@ class Call(Generic[Request, Response]):
         began = time.monotonic()
         timeout = max(self._deadline - began, 0)
         headers = self._rules.headers(self._metadata)
-        number = self._made + 1
+        number = self.made + 1
         before = self._outcome.begin()
         try:
             response: Response = yield Send(server, self._method, self._request, timeout, headers)
-        except grpc.RpcError as fault:
+        except (grpc.RpcError, PolynymError) as fault:
             self._outcome.is_unknown = before
             error = self._rules.error_of(fault)
-            server.failed(error)
+            if not (self._is_shared and error.code == "DEADLINE_EXCEEDED"):
+                server.failed(error)
             self._is_counted = error.is_from_server or server.loses(began)
             self._rules.observe(server, self._method, began, error, number)
             raise
@@ -279,16 +284,16 @@ class Call(Generic[Request, Response]):
         if error.is_never_sent:
             return self._patience.delay()
         budget = self._rules.budget
-        self._made += 1
+        self.made += 1
         if not self._outcome.can_retry(error):
             if error.is_from_server:
                 budget.succeeded()
             return None
         if self._is_counted and error.retry_after is None:
             budget.failed()
-        if self._made >= self._most or not budget.allows_retry:
+        if self.made >= self._most or not budget.allows_retry:
             return None
-        delay = backoff(error, self._made)
+        delay = backoff(error, self.made)
         return delay if time.monotonic() + delay < self._deadline else None
 
 
@@ -300,7 +305,7 @@ def connect(rules: Rules) -> Steps[None]:
         raise
     except PolynymError as error:
         if not error.is_from_server and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-            raise make_error("UNAVAILABLE", UNREACHABLE) from error
+            raise unreachable() from error
 
 
 class Outcome:
@@ -334,16 +339,18 @@ class Outcome:
         """Returns the error of the call."""
         if not self.is_unknown:
             return error
-        return error.copy(OutcomeUnknown, request_id=self.request_id)
+        return error.copy(OutcomeUnknown, request_id=self.request_id, is_never_sent=False)
 
 
 def is_outcome_unknown(error: PolynymError) -> bool:
     """Returns whether an attempt, if it was one of a mutation, may have happened."""
+    if error.is_never_sent:
+        return False
     if error.code in ("DEADLINE_EXCEEDED", "CANCELLED"):
         return True
     if not error.is_from_server:
         # The library has no room for an answer: RESOURCE_EXHAUSTED.
-        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED") and not error.is_never_sent
+        return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
 
 

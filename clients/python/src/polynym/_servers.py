@@ -6,26 +6,45 @@ import itertools
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from polynym._methods import Method
 from polynym._settings import Address
-from polynym.errors import PolynymError
+from polynym.errors import PolynymError, unreachable
 
 AWAY = 2.0
 """The seconds for which a server that cannot be reached gets no calls, if there are others."""
 SILENT_DEADLINES = 2
 """How many attempts in a row reach their deadlines without an answer on a dead connection."""
+FIRST_LOOK = 0.001
+LONGEST_LOOK = 0.02
+"""The first and the longest seconds between two looks at a connection that is being made."""
 
 
 class Connection:
     """A channel of gRPC, and what calls methods on it."""
 
-    def __init__(self, channel: Any, intercepted: Any = None) -> None:
+    def __init__(
+        self, channel: Any, is_connecting: Callable[[], bool], intercepted: Any = None
+    ) -> None:
         self.channel = channel
+        self._is_connecting = is_connecting
         self._intercepted = channel if intercepted is None else intercepted
         self._callers: dict[str, Any] = {}
+
+    def looks(self, end: float) -> Iterator[float]:
+        """Yields seconds to wait while the connection is being made. Raises at the end.
+
+        gRPC does not tell whether it has sent a call, so a call waits here until it can be sent.
+        """
+        pause = FIRST_LOOK
+        while self._is_connecting():
+            left = end - time.monotonic()
+            if left <= 0:
+                raise unreachable()
+            yield min(pause, left)
+            pause = min(2 * pause, LONGEST_LOOK)
 
     def caller(self, kind: str, method: Method[Any, Any]) -> Any:
         """Returns what calls a method."""

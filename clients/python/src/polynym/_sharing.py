@@ -2,19 +2,21 @@
 
 A look-up goes at once, alone, while fewer than two calls with the same options are under way.
 Otherwise it waits, and goes together with the others that wait when one returns, or takes long.
-A shared call makes one attempt. Whoever has no answer of it at half of its time goes alone.
+A shared call makes one attempt. A look-up without an answer after half its time leaves it and
+goes alone; the call goes on until all have left. One that has a call for itself stays with it.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from polynym import v1
 from polynym._lookups import Answer, LookUp, answers_in, learn_limit, take_batch
-from polynym._rules import Rules, Steps, backoff, is_retryable
-from polynym.errors import PolynymError, make_error
+from polynym._rules import Call, Rules, Steps, backoff, is_retryable
+from polynym.errors import PolynymError
 from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES
 
 IN_FLIGHT = 2
@@ -33,6 +35,10 @@ class Caller(Protocol):
     @property
     def identifier(self) -> v1.Identifier:
         """What it looks up."""
+
+    @property
+    def deadline(self) -> float:
+        """When its time is over."""
 
     @property
     def half(self) -> float:
@@ -96,18 +102,27 @@ class Queue(Generic[Waiting]):
         return batch
 
 
-def share(
-    rules: Rules, options: LookUp, identifiers: list[v1.Identifier], deadline: float
-) -> Steps[list[Answer]]:
-    """Looks identifiers up in one attempt. An error of the call is the answer of each."""
-    answers: list[Answer] = []
+def share(rules: Rules, options: LookUp, callers: Sequence[Caller]) -> Steps[list[Answer | None]]:
+    """Looks identifiers up in one attempt. An error of the call is the answer of each.
+
+    None: all have left.
+    """
+    identifiers = [caller.identifier for caller in callers]
+    is_shared = len(callers) > 1
+    ends = [caller.half if is_shared else caller.deadline for caller in callers]
+    answers: list[Answer | None] = []
     while len(answers) < len(identifiers):
         part = identifiers[len(answers) :][: rules.most_items]
         request = options.batch(part)
+        call = Call(
+            rules, BATCH_RESOLVE_IDENTITIES, request, max(ends), most=1, is_shared=is_shared
+        )
         try:
-            response = yield from rules.call(BATCH_RESOLVE_IDENTITIES, request, deadline, most=1)
+            response = yield from call.run()
         except PolynymError as error:
-            if not learn_limit(rules, error, len(part)):
+            if is_shared and error.code == "DEADLINE_EXCEEDED":
+                answers.extend(None for _ in part)
+            elif not learn_limit(rules, error, len(part)):
                 answers.extend(error.copy() for _ in part)
         else:
             answers.extend(answers_in(response, len(part)))
@@ -122,15 +137,12 @@ class Again(NamedTuple):
 
 
 def go_alone(rules: Rules, error: PolynymError | None, deadline: float) -> Again:
-    """Returns how a look-up goes on after the error of a shared call; None: it was never sent.
+    """Returns how a look-up goes on after the error of a shared call; None: it has left the call.
 
     Raises the error if it is final.
     """
     if error is None or error.reason in TOO_LARGE:
         return Again(0.0, 0)
-    if error.code == "DEADLINE_EXCEEDED":
-        # Half of the time is over. That is no reason not to try a second time.
-        return Again(0.0, min(1, rules.retries))
     if not may_repeat(rules, error):
         raise error
     delay = backoff(error, 1)
@@ -144,16 +156,6 @@ def may_repeat(rules: Rules, error: PolynymError) -> bool:
     if error.is_never_sent:
         return rules.wait_for_ready
     return is_retryable(error) and rules.retries > 0 and rules.budget.allows_retry
-
-
-def half_is_over() -> PolynymError:
-    """Returns the answer of a caller who has none of a shared call at half of its time."""
-    return make_error("DEADLINE_EXCEEDED", "the deadline has passed")
-
-
-def call_lost() -> PolynymError:
-    """Returns the answer of a caller whose shared call was given up: it goes alone."""
-    return make_error("UNAVAILABLE", "the shared call was given up")
 
 
 def check_identifier(identifier: object) -> None:

@@ -17,10 +17,8 @@ from polynym._sharing import (
     ALONE,
     Flight,
     Queue,
-    call_lost,
     check_identifier,
     go_alone,
-    half_is_over,
     share,
 )
 from polynym.errors import DeadlineExceeded, PolynymError
@@ -36,7 +34,7 @@ class Waiting:
         self.identifier = identifier
         self.deadline = deadline
         self.half = (time.monotonic() + deadline) / 2
-        self.inbox: SimpleQueue[Answer | Batch] = SimpleQueue()
+        self.inbox: SimpleQueue[Answer | Batch | None] = SimpleQueue()
         self.is_taken = False
 
 
@@ -111,7 +109,8 @@ class ThreadBatcher:
                     self._send_waiting(queue)
                     is_over = time.monotonic() >= caller.half and caller.inbox.empty()
                     if is_over:
-                        return self._leave(queue, caller)
+                        queue.waiting.pop(caller, None)
+                        return None
                     until = caller.half if caller.is_taken else min(caller.half, queue.stalls_at)
             else:
                 if not isinstance(given, Batch):
@@ -126,12 +125,6 @@ class ThreadBatcher:
             given = caller.inbox.get()
             if isinstance(given, Batch):
                 self._answer(options, queue, given, [])
-
-    def _leave(self, queue: Queue[Waiting], caller: Waiting) -> PolynymError | None:
-        if caller.is_taken:
-            return half_is_over()
-        del queue.waiting[caller]
-        return None
 
     def _resolve_alone(
         self, options: LookUp, identifier: v1.Identifier, deadline: float, made: int = 0
@@ -171,19 +164,16 @@ class ThreadBatcher:
 
     def _carry(self, options: LookUp, queue: Queue[Waiting], batch: Batch) -> None:
         """Makes the call of a batch, and answers its callers."""
-        identifiers = [caller.identifier for caller in batch.callers]
-        deadline = max(caller.half for caller in batch.callers)
-        answers: list[Answer] = []
+        answers: list[Answer | None] = []
         try:
-            steps = share(self._calls.rules, options, identifiers, deadline)
-            answers = self._calls.run(steps)
+            answers = self._calls.run(share(self._calls.rules, options, batch.callers))
         finally:
             self._answer(options, queue, batch, answers)
 
     def _answer(
-        self, options: LookUp, queue: Queue[Waiting], batch: Batch, answers: list[Answer]
+        self, options: LookUp, queue: Queue[Waiting], batch: Batch, answers: list[Answer | None]
     ) -> None:
         """Ends a batch. Callers without an answer go alone."""
         self._has_returned(options, queue, batch.flight)
         for caller, given in zip_longest(batch.callers, answers):
-            caller.inbox.put(call_lost() if given is None else given)
+            caller.inbox.put(given)

@@ -101,9 +101,9 @@ class Progress:
         """Returns the seconds until the watch resumes after an error. None: it ends."""
         if not is_retryable(error):
             return None
-        self._failures += 1
         if self._is_first and error.is_never_sent:
             return self._patience.delay()
+        self._failures += 1
         if self._is_first and self._failures > self._rules.retries:
             return None
         if self._has_answer and error.reason == "WATCH_ENDED":

@@ -47,6 +47,8 @@ class PolynymError(Exception):
     """Further facts, such as `limit` or `until`."""
     request_id: str
     """The id of the request, if it has one."""
+    is_never_sent: bool
+    """Whether no server saw the call: a change has not happened."""
 
     def __init__(
         self,
@@ -58,6 +60,7 @@ class PolynymError(Exception):
         retry_after: float | None = None,
         metadata: dict[str, str] | None = None,
         request_id: str = "",
+        is_never_sent: bool = False,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -67,6 +70,7 @@ class PolynymError(Exception):
         self.retry_after = retry_after
         self.metadata = metadata or {}
         self.request_id = request_id
+        self.is_never_sent = is_never_sent
 
     @property
     def owner(self) -> str:
@@ -77,11 +81,6 @@ class PolynymError(Exception):
     def is_from_server(self) -> bool:
         """Whether a server made the error. Otherwise the transport did."""
         return bool(self.reason)
-
-    @property
-    def is_never_sent(self) -> bool:
-        """Whether no server saw the call: a change has not happened."""
-        return not self.reason and self.message == UNREACHABLE
 
     def __str__(self) -> str:
         return f"{self.reason or self.code}: {self.message}"
@@ -96,6 +95,7 @@ class PolynymError(Exception):
             "retry_after": self.retry_after,
             "metadata": dict(self.metadata),
             "request_id": self.request_id,
+            "is_never_sent": self.is_never_sent,
         }
         return (kind or type(self))(**{**values, **changes})
 
@@ -197,22 +197,26 @@ def from_rpc_error(fault: grpc.RpcError, request_id: str = "") -> PolynymError:
     status = parse_status(packed)
     details = status.details if status else ()
     error = error_with(code.name, fault.details() or "", details, request_id)
-    return error if error.is_from_server else of_transport(error)
+    return error if error.is_from_server else of_transport(error).copy(request_id=request_id)
 
 
 def of_transport(error: PolynymError) -> PolynymError:
     """Returns an error that no server made, in words of ours."""
     code = "UNAVAILABLE" if error.code in LOST else error.code
     if code == "UNAVAILABLE" and NEVER_SENT.search(error.message):
-        text = UNREACHABLE
-    else:
-        text = TEXTS.get(code, "the answer is not that of a Polynym server")
+        return unreachable()
+    text = TEXTS.get(code, "the answer is not that of a Polynym server")
     return error.copy(TYPES.get(code), code=code, message=text)
 
 
-def closed() -> Closed:
+def unreachable() -> Unavailable:
+    """Returns the error of a call that had no connection."""
+    return Unavailable(UNREACHABLE, code="UNAVAILABLE", is_never_sent=True)
+
+
+def closed(*, is_never_sent: bool = False) -> Closed:
     """Returns the error of a call of a closed client."""
-    return Closed("the client is closed", code="CANCELLED")
+    return Closed("the client is closed", code="CANCELLED", is_never_sent=is_never_sent)
 
 
 def from_status(status: status_pb2.Status, request_id: str = "") -> PolynymError:

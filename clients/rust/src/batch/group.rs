@@ -83,14 +83,13 @@ impl Key {
 pub struct Group {
     pub items: Vec<Item>,
     bytes: usize,
-    /// The latest deadline.
-    pub deadline: Instant,
     pub callers: Arc<Callers>,
 }
 
 /// A look-up of a group.
 pub struct Item {
     pub identifier: Identifier,
+    pub deadline: Instant,
     pub reply: oneshot::Sender<Reply>,
 }
 
@@ -112,7 +111,10 @@ impl Callers {
 
     /// Returns once all have left.
     pub async fn have_left(&self) {
-        self.none.notified().await;
+        // A notice may be that of callers who left before others came.
+        while self.count.load(Ordering::Acquire) > 0 {
+            self.none.notified().await;
+        }
     }
 }
 
@@ -136,8 +138,7 @@ impl Drop for Caller {
 
 impl Group {
     pub fn new() -> Self {
-        let (items, deadline) = (Vec::new(), Instant::now());
-        Self { items, bytes: 0, deadline, callers: Arc::default() }
+        Self { items: Vec::new(), bytes: 0, callers: Arc::default() }
     }
 
     /// Whether an identifier fits.
@@ -152,8 +153,7 @@ impl Group {
     ) -> (oneshot::Receiver<Reply>, Caller) {
         let (reply, answer) = oneshot::channel();
         self.bytes += bytes(&identifier);
-        self.items.push(Item { identifier, reply });
-        self.deadline = self.deadline.max(deadline);
+        self.items.push(Item { identifier, deadline, reply });
         self.callers.count.fetch_add(1, Ordering::AcqRel);
         (answer, Caller(Arc::clone(&self.callers)))
     }
@@ -161,4 +161,21 @@ impl Group {
 
 fn bytes(identifier: &Identifier) -> usize {
     identifier.encoded_len() + ITEM_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn a_caller_who_left_before_others_came_ends_no_call() {
+        let mut group = Group::new();
+        drop(group.add(Identifier::default(), Instant::now()));
+        let (_answer, caller) = group.add(Identifier::default(), Instant::now());
+        assert_eq!(group.callers.have_left().now_or_never(), None);
+        drop(caller);
+        assert_eq!(group.callers.have_left().now_or_never(), Some(()));
+    }
 }

@@ -75,19 +75,22 @@ impl Dial {
         Ok(addresses)
     }
 
-    /// Connects to an address, and again by the next call after the connection has ended.
-    pub async fn connect(
-        self: &Arc<Self>,
-        address: Address,
-    ) -> Result<Connection, transport::Error> {
-        let channel = self.endpoint.connect_with_connector(self.connector(address)).await?;
+    /// Connects to an address. A call on a connection that has ended fails at once, so that it can
+    /// go on to another.
+    pub async fn connect(&self, address: Address) -> Result<Connection, transport::Error> {
+        let mut opening = Some(self.open(address));
+        let connector = service_fn(move |_: Uri| {
+            let ended = || async { Err(io::ErrorKind::NotConnected.into()) }.boxed();
+            opening.take().unwrap_or_else(ended).map_ok(TokioIo::new)
+        });
+        let channel = self.endpoint.connect_with_connector(connector).await?;
         Ok(InterceptedService::new(channel, self.headers.clone()))
     }
 
     /// A connection that begins with its first call.
     pub fn connect_lazy(self: &Arc<Self>) -> Connection {
         let channel = match &self.opener {
-            Some(_) => self.endpoint.connect_with_connector_lazy(self.connector(None)),
+            Some(_) => self.endpoint.connect_with_connector_lazy(self.connector()),
             None => self.endpoint.connect_lazy(),
         };
         InterceptedService::new(channel, self.headers.clone())
@@ -95,12 +98,11 @@ impl Dial {
 
     fn connector(
         self: &Arc<Self>,
-        address: Address,
     ) -> impl Service<Uri, Response = TokioIo<Box<dyn Bytes>>, Error = io::Error, Future: Send>
     + Send
     + use<> {
         let dial = Arc::clone(self);
-        service_fn(move |_: Uri| dial.open(address).map_ok(TokioIo::new))
+        service_fn(move |_: Uri| dial.open(None).map_ok(TokioIo::new))
     }
 
     /// The text of an address for observers.
@@ -164,4 +166,46 @@ fn tls(files: &TlsFiles) -> Result<ClientTlsConfig, ConnectError> {
 fn read(path: &Path) -> Result<Vec<u8>, ConnectError> {
     std::fs::read(path)
         .map_err(|error| ConnectError::Setting(format!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tonic::client::Grpc;
+    use tonic_prost::ProstCodec;
+
+    use super::*;
+    use crate::connection::token::Token;
+    use crate::error::Error;
+
+    /// Connects to what `opener` opens.
+    pub fn dial(opener: Opener) -> Arc<Dial> {
+        let headers = Headers { token: Token::Absent, metadata: Default::default(), on_call: None };
+        Arc::new(Dial::new(Endpoint::from_static("http://users"), headers, Some(opener)))
+    }
+
+    #[tokio::test]
+    async fn a_call_on_a_connection_that_has_ended_does_not_wait_for_another() {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (near, opened) = (Mutex::new(Some(near)), Arc::new(AtomicUsize::new(0)));
+        let count = Arc::clone(&opened);
+        let dial = dial(Box::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let near = near.lock().unwrap().take().expect("a connection is opened once");
+            async { Ok(Box::new(near) as Box<dyn Bytes>) }.boxed()
+        }));
+        let connection = dial.connect(None).await.unwrap();
+        drop(far);
+        let call = async || {
+            let mut grpc = Grpc::new(connection.clone());
+            grpc.ready().await.unwrap();
+            let (path, codec) = ("/call".parse().unwrap(), ProstCodec::<(), ()>::default());
+            Error::from(grpc.unary(tonic::Request::new(()), path, codec).await.unwrap_err())
+        };
+        // The first may meet a connection that has not seen its end.
+        while !call().await.is_never_sent() {}
+        assert!(call().await.is_never_sent());
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
+    }
 }

@@ -1,13 +1,14 @@
 //! The open connections to all addresses of the servers. Calls take turns among them. What is lost
 //! is connected again by the next call, in a task of its own.
 
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use futures_util::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -36,23 +37,43 @@ struct Shared {
     changed: Notify,
 }
 
+/// Why an address cannot be reached.
+type Cause = Arc<dyn StdError + Send + Sync>;
+
+fn cause(error: impl StdError + Send + Sync + 'static) -> Cause {
+    Arc::new(error)
+}
+
 struct State {
     open: Vec<Open>,
-    /// For each server.
-    servers: Vec<Progress>,
+    steps: BTreeMap<Step, Progress>,
     turn: usize,
     last_id: u64,
     /// Why the last address could not be reached.
-    cause: Arc<dyn StdError + Send + Sync>,
+    cause: Cause,
 }
 
-/// How far a server is from having a connection to each of its addresses.
-#[derive(Clone)]
+/// What is done for the connections. No step waits for another.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    /// Finds the addresses of a server.
+    Resolve(usize),
+    /// Connects to an address of a server.
+    Connect(usize, Address),
+}
+
+#[derive(Default)]
 struct Progress {
-    is_connecting: bool,
+    is_running: bool,
     failures: u32,
-    /// When to connect what is missing; none if nothing is.
+    /// When to begin; none if nothing is missing.
     due: Option<Instant>,
+}
+
+impl Progress {
+    fn due_now() -> Self {
+        Self { due: Some(Instant::now()), ..Self::default() }
+    }
 }
 
 /// An open connection. Calls that have it go on once the pool has left it.
@@ -62,6 +83,8 @@ pub struct Link {
     server: usize,
     address: Address,
     pub connection: Connection,
+    /// Whether a call that was lost with it was counted.
+    is_loss_counted: Arc<AtomicBool>,
 }
 
 impl fmt::Debug for Link {
@@ -80,10 +103,10 @@ struct Open {
 
 impl Pool {
     pub fn new(dials: Vec<Arc<Dial>>, backoff: Backoff, wait_for_ready: bool) -> Self {
-        let progress = Progress { is_connecting: false, failures: 0, due: Some(Instant::now()) };
+        let resolve = |server| (Step::Resolve(server), Progress::due_now());
         let state = State {
             open: Vec::new(),
-            servers: vec![progress; dials.len()],
+            steps: (0..dials.len()).map(resolve).collect(),
             turn: 0,
             last_id: 0,
             cause: Arc::new(io::Error::from(io::ErrorKind::NotConnected)),
@@ -105,16 +128,22 @@ impl Pool {
         loop {
             let mut changed = pin!(self.shared.changed.notified());
             changed.as_mut().enable();
-            self.shared.connect_due(is_new && !self.wait_for_ready);
-            let (link, due) = {
+            self.shared.begin_due(is_new && !self.wait_for_ready);
+            let (link, is_connecting, due) = {
                 let mut state = self.shared.state();
-                (state.next(former), state.due())
+                (state.next(former), state.is_connecting(), state.due())
             };
-            match due {
-                _ if link.is_some() => return link,
-                None => changed.await,
-                Some(due) if !self.wait_for_ready || due > limit => return None,
-                Some(due) => sleep_until(due).await,
+            if link.is_some() {
+                return link;
+            }
+            let due = due.filter(|due| self.wait_for_ready && *due <= limit);
+            if !is_connecting && due.is_none() {
+                return None;
+            }
+            // The limit ends the wait otherwise.
+            tokio::select! {
+                () = changed => {}
+                () = sleep_until(due.unwrap_or(limit)) => {}
             }
             is_new = false;
         }
@@ -126,12 +155,18 @@ impl Pool {
     }
 
     /// Notes the outcome of an attempt. A lost connection is left, and so is a silent one. Returns
-    /// whether the outcome is more than that of other attempts on a connection that was left.
+    /// whether the outcome counts: of the attempts that are lost with a connection, the first does.
     pub fn note(&self, link: &Link, error: Option<&Error>) -> bool {
+        self.note_health(link, error);
+        let is_lost = error.is_some_and(|error| error.is_of_connection() && !error.is_never_sent());
+        !is_lost || !link.is_loss_counted.swap(true, Ordering::Relaxed)
+    }
+
+    fn note_health(&self, link: &Link, error: Option<&Error>) {
         let is_lost = error.is_some_and(Error::is_of_connection);
         let mut state = self.shared.state();
         let Some(open) = state.open.iter_mut().find(|open| open.link.id == link.id) else {
-            return !is_lost;
+            return;
         };
         let is_late = |error: &Error| error.kind() == Kind::DeadlineExceeded;
         match error {
@@ -145,7 +180,6 @@ impl Pool {
             Some(error) if error.reason().is_empty() => {}
             _ => (open.has_answered, open.unanswered) = (true, 0),
         }
-        true
     }
 
     /// Leaves a connection that seems dead.
@@ -164,25 +198,25 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to connect to the servers that lack a connection; with `at_once`, without a delay
-    /// after a failure.
-    fn connect_due(self: &Arc<Self>, at_once: bool) {
+    /// Begins the steps that are due; with `at_once`, without a delay after a failure.
+    fn begin_due(self: &Arc<Self>, at_once: bool) {
         let now = Instant::now();
         let begin = |progress: &mut Progress| {
             let is_due = progress.due.is_some_and(|due| at_once || due <= now);
-            let begins = is_due && !progress.is_connecting;
-            progress.is_connecting |= begins;
+            let begins = is_due && !progress.is_running;
+            if begins {
+                (progress.is_running, progress.due) = (true, None);
+            }
             begins
         };
-        let servers: Vec<usize> = {
+        let steps: Vec<Step> = {
             let mut state = self.state();
-            let all = state.servers.iter_mut().enumerate();
-            all.filter_map(|(server, progress)| begin(progress).then_some(server)).collect()
+            let all = state.steps.iter_mut();
+            all.filter_map(|(step, progress)| begin(progress).then_some(*step)).collect()
         };
         // Not under the lock: a runtime that ends drops the task at once.
-        for server in servers {
-            let connecting = Connecting { shared: Arc::clone(self), server, addresses: Vec::new() };
-            tokio::spawn(connecting.run());
+        for step in steps {
+            tokio::spawn(Running { shared: Arc::clone(self), step, is_done: false }.run());
         }
     }
 }
@@ -198,24 +232,76 @@ impl State {
         links.clone().find(is_other).or_else(|| links.next()).cloned()
     }
 
-    /// When to connect next; none while an attempt to connect goes on.
+    fn is_connecting(&self) -> bool {
+        self.steps.values().any(|progress| progress.is_running)
+    }
+
+    /// When the next step begins.
     fn due(&self) -> Option<Instant> {
-        let is_connecting = self.servers.iter().any(|progress| progress.is_connecting);
-        let due = self.servers.iter().filter_map(|progress| progress.due).min();
-        due.filter(|_| !is_connecting)
+        let waiting = self.steps.values().filter(|progress| !progress.is_running);
+        waiting.filter_map(|progress| progress.due).min()
     }
 
     fn leave(&mut self, link: &Link) {
         let count = self.open.len();
         self.open.retain(|open| open.link.id != link.id);
         if self.open.len() < count {
-            self.servers[link.server].due = Some(Instant::now());
+            for step in [Step::Resolve(link.server), Step::Connect(link.server, link.address)] {
+                self.set_due(step, Instant::now());
+            }
         }
     }
 
-    fn is_open(&self, server: usize, address: &Address) -> bool {
-        let is_it = |open: &Open| open.link.server == server && open.link.address == *address;
-        self.open.iter().any(is_it)
+    fn set_due(&mut self, step: Step, due: Instant) {
+        if let Some(progress) = self.steps.get_mut(&step) {
+            progress.due = Some(due);
+        }
+    }
+
+    /// Sets the addresses of a server. Calls on those that it no longer has go on.
+    fn set_addresses(&mut self, server: usize, addresses: &[Address]) {
+        let is_former = |of: usize, address: &Address| of == server && !addresses.contains(address);
+        self.open.retain(|open| !is_former(open.link.server, &open.link.address));
+        self.steps.retain(|step, _| match step {
+            Step::Resolve(_) => true,
+            Step::Connect(of, address) => !is_former(*of, address),
+        });
+        for address in addresses {
+            let step = Step::Connect(server, *address);
+            self.steps.entry(step).or_insert_with(Progress::due_now);
+        }
+    }
+
+    /// Ends a step. After a failure it is repeated; an address is also resolved anew.
+    fn end(&mut self, step: Step, is_done: bool, backoff: Backoff) {
+        let Some(progress) = self.steps.get_mut(&step) else { return };
+        progress.is_running = false;
+        progress.failures = if is_done { 0 } else { progress.failures + 1 };
+        if is_done {
+            return;
+        }
+        let due = Instant::now() + backoff.delay(progress.failures);
+        progress.due = Some(due);
+        if let Step::Connect(server, _) = step
+            && let Some(resolve) = self.steps.get_mut(&Step::Resolve(server))
+        {
+            resolve.due.get_or_insert(due);
+        }
+    }
+
+    /// Adds a connection, unless the server no longer has its address.
+    fn add(&mut self, server: usize, address: Address, connection: Connection) {
+        if self.steps.contains_key(&Step::Connect(server, address)) {
+            self.last_id += 1;
+            let link = Link {
+                id: self.last_id,
+                server,
+                address,
+                connection,
+                is_loss_counted: Arc::default(),
+            };
+            self.open.push(Open { link, has_answered: false, unanswered: 0 });
+        }
     }
 }
 
@@ -225,62 +311,46 @@ impl Link {
     }
 }
 
-/// Connects to the addresses of a server that have no connection. If its runtime ends before, that
-/// is a failure like others.
-struct Connecting {
+/// A step in a task of its own. If its runtime ends before, that is a failure like others.
+struct Running {
     shared: Arc<Shared>,
-    server: usize,
-    /// What the server has; none if its name cannot be resolved.
-    addresses: Vec<Address>,
+    step: Step,
+    is_done: bool,
 }
 
-impl Connecting {
+impl Running {
     async fn run(mut self) {
-        match self.shared.dials[self.server].addresses().await {
-            Ok(addresses) => self.addresses = addresses,
-            Err(error) => self.shared.state().cause = Arc::new(error),
-        }
-        let missing: Vec<Address> = {
-            let mut state = self.shared.state();
-            // Calls on addresses that the server no longer has go on.
-            let is_former =
-                |link: &Link| link.server == self.server && !self.addresses.contains(&link.address);
-            if !self.addresses.is_empty() {
-                state.open.retain(|open| !is_former(&open.link));
-            }
-            let is_missing = |address: &&Address| !state.is_open(self.server, address);
-            self.addresses.iter().filter(is_missing).copied().collect()
+        let outcome = match self.step {
+            Step::Resolve(server) => self.resolve(server).await,
+            Step::Connect(server, address) => self.connect(server, address).await,
         };
-        join_all(missing.into_iter().map(|address| self.connect(address))).await;
+        match outcome {
+            Ok(()) => self.is_done = true,
+            Err(cause) => self.shared.state().cause = cause,
+        }
+        // Before this one ends: a call waits as long as one goes on.
+        self.shared.begin_due(false);
     }
 
-    async fn connect(&self, address: Address) {
-        let outcome = self.shared.dials[self.server].connect(address).await;
-        let mut state = self.shared.state();
-        match outcome {
-            Ok(connection) => {
-                state.last_id += 1;
-                let link = Link { id: state.last_id, server: self.server, address, connection };
-                state.open.push(Open { link, has_answered: false, unanswered: 0 });
-                drop(state);
-                self.shared.changed.notify_waiters();
-            }
-            Err(error) => state.cause = Arc::new(error),
+    async fn resolve(&self, server: usize) -> Result<(), Cause> {
+        let addresses = self.shared.dials[server].addresses().await.map_err(cause)?;
+        if addresses.is_empty() {
+            return Err(cause(io::Error::from(io::ErrorKind::NotFound)));
         }
+        self.shared.state().set_addresses(server, &addresses);
+        Ok(())
+    }
+
+    async fn connect(&self, server: usize, address: Address) -> Result<(), Cause> {
+        let connection = self.shared.dials[server].connect(address).await.map_err(cause)?;
+        self.shared.state().add(server, address, connection);
+        Ok(())
     }
 }
 
-impl Drop for Connecting {
+impl Drop for Running {
     fn drop(&mut self) {
-        let mut state = self.shared.state();
-        let is_missing = |address: &Address| !state.is_open(self.server, address);
-        let is_failure = self.addresses.is_empty() || self.addresses.iter().any(is_missing);
-        let progress = &mut state.servers[self.server];
-        progress.is_connecting = false;
-        progress.failures = if is_failure { progress.failures + 1 } else { 0 };
-        let delay = self.shared.backoff.delay(progress.failures);
-        progress.due = is_failure.then(|| Instant::now() + delay);
-        drop(state);
+        self.shared.state().end(self.step, self.is_done, self.shared.backoff);
         self.shared.changed.notify_waiters();
     }
 }

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::attempts::delay;
 use crate::batch::group::{Answer, Group, Item, Key, Reply};
-use crate::batch::{Batches, Place};
+use crate::batch::{Batches, Slot};
 use crate::client::Client;
 use crate::error::Error;
 use crate::reasons::{ANSWER_TOO_LARGE, USER_TOO_LARGE};
@@ -38,8 +38,8 @@ pub async fn resolve(
     let identifier = request.identifier.take().unwrap_or_default();
     let (mut answer, caller, first) =
         batches.enter(Key::new(request), identifier, deadline, client.max_items());
-    if let Some((place, group)) = first {
-        start(place, client.clone(), group);
+    if let Some((slot, group)) = first {
+        start(slot, client.clone(), group);
     }
     // What is left of the time must suffice for a call of its own.
     let mut reply = timeout_at(now + (deadline - now) / 2, &mut answer).await;
@@ -81,41 +81,40 @@ async fn alone(
     let Ok(_turn) = timeout_at(deadline, batches.alone.acquire()).await else {
         return Err(Error::deadline());
     };
-    let left = deadline.saturating_duration_since(Instant::now());
-    client.with_timeout(left).directory().resolve_identity(request).await
+    client.until(deadline).directory().resolve_identity(request).await
 }
 
 /// Sends a group in a task of its own, and the next one once it has returned or stalls.
-fn start(mut place: Place, client: Client, group: Group) {
+fn start(mut slot: Slot, client: Client, group: Group) {
     tokio::spawn(async move {
-        let key = place.key.clone();
+        let key = slot.key.clone();
         let mut sent = pin!(send(group, &client, &key));
         if timeout(STALL_TIMEOUT, &mut sent).await.is_err() {
-            if let Some(next) = place.stall() {
+            if let Some(next) = slot.stall() {
                 start_next(next, client.clone());
             }
             sent.await;
         }
-        if !place.is_stalled() {
-            start_next(place, client.clone());
+        if !slot.is_stalled() {
+            start_next(slot, client.clone());
         }
     });
 }
 
-/// Starts the next group in place of one that has returned or stalls.
-fn start_next(mut place: Place, client: Client) {
-    if let Some(group) = place.next() {
-        start(place, client, group);
+/// Starts the next group instead of one that has returned or stalls.
+fn start_next(mut slot: Slot, client: Client) {
+    if let Some(group) = slot.next() {
+        start(slot, client, group);
     }
 }
 
-/// Calls the server until the latest deadline, or until all callers have left.
+/// Calls the server until the latest deadline of those who wait, or until all have left.
 async fn send(group: Group, client: &Client, key: &Key) {
-    let Group { mut items, deadline, callers, .. } = group;
+    let Group { mut items, callers, .. } = group;
     items.retain(|item| !item.reply.is_closed());
+    let Some(deadline) = items.iter().map(|item| item.deadline).max() else { return };
     callers.begin(items.len());
-    let left = deadline.saturating_duration_since(Instant::now());
-    let client = client.with_timeout(left);
+    let client = client.until(deadline);
     let call = async {
         match <[Item; 1]>::try_from(items) {
             Ok([item]) => ask_single(&client, key, item).await,

@@ -69,6 +69,7 @@ impl ExportSnapshots {
             since: Instant::now(),
             max_written: self.written.load(Ordering::Relaxed) + writes,
         });
+        all.retain(|former| former.strong_count() > 0);
         all.push(Arc::downgrade(&held));
         Some(SnapshotExport(held))
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, ALLOW, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method as HttpMethod, Request, Response, StatusCode, Version};
 use http_body::Frame;
 use hyper::body::Incoming;
@@ -53,6 +53,9 @@ impl LineCall {
         let headers = request.headers();
         let form = form(method, headers);
         let is_get = request.method() == HttpMethod::GET && form == LineForm::Events;
+        if method.has_events && request.method() == HttpMethod::GET && !is_get {
+            return Err(wrong_accept().into());
+        }
         request::check(request, if is_get { "GET" } else { "POST" })?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match (content_type.map(request::media_type).as_deref(), method.takes_lines) {
@@ -181,6 +184,13 @@ fn wrong_version() -> Response<Body> {
     let message = "lines need HTTP/1.1 or later, in which an interrupted response shows";
     let status = plain(Code::InvalidArgument, "PROTOCOL_VERSION_INVALID", message);
     error::with_http_status(StatusCode::HTTP_VERSION_NOT_SUPPORTED, &status)
+}
+
+fn wrong_accept() -> Response<Body> {
+    let status = protocol::http_method_wrong("POST, or GET with accept: text/event-stream");
+    let mut response = error::with_http_status(StatusCode::METHOD_NOT_ALLOWED, &status);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+    response
 }
 
 fn wrong_content_type() -> Response<Body> {

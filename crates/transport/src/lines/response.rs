@@ -36,7 +36,10 @@ pub async fn respond(
     if let Some(polled) = &first
         && let Some(status) = failure(polled)
     {
-        return error::response(&status);
+        return match form {
+            LineForm::Events if is_transient(&status) => transient(form, &status),
+            _ => error::response(&status),
+        };
     }
     let framed = BytesMut::new();
     let body = LineBody { grpc, first, form, writer, exchange, framed, has_ended: false };
@@ -46,6 +49,19 @@ pub async fn respond(
     if form == LineForm::Events {
         response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
+    response
+}
+
+/// Whether a browser should connect again.
+fn is_transient(status: &Status) -> bool {
+    matches!(status.code(), Code::Unavailable | Code::ResourceExhausted)
+}
+
+/// The response to a watch that failed at once and may succeed later: by any other status than 200
+/// an `EventSource` would end for good (HTML standard, section 9.2.2).
+fn transient(form: LineForm, status: &Status) -> Response<Body> {
+    let mut response = Response::new(error::body(form.error(status)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     response
 }
 

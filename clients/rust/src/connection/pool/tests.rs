@@ -1,13 +1,20 @@
 //! Calls to several servers, and to those that cannot be reached.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fmt;
+use std::future::{pending, ready};
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::net::TcpSocket;
 use tokio::time::timeout;
-use tonic::Code;
+use tonic::{Code, Status};
 
+use super::{Backoff, Error, Instant, Pool};
+use crate::connection::dial::Bytes;
+use crate::connection::dial::tests::dial;
 use crate::fake::{Answer, Fake, status};
 use crate::{Attempt, Builder, Client, ConnectError, Kind, handle};
 
@@ -69,6 +76,47 @@ async fn a_server_that_cannot_be_reached_is_left_out() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_answer_holds_up_no_other() {
+    let silent = dial(Box::new(|| pending().boxed()));
+    let (attempts, ends) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let later = dial(Box::new(move || {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        ends.lock().unwrap().push(far);
+        let outcome: io::Result<Box<dyn Bytes>> = match attempts.fetch_add(1, Ordering::Relaxed) {
+            0 => Err(io::ErrorKind::ConnectionRefused.into()),
+            _ => Ok(Box::new(near)),
+        };
+        ready(outcome).boxed()
+    }));
+    let pool = Pool::new(vec![silent, later], Backoff::default(), true);
+    assert_eq!(pool.link(None, Instant::now() + MINUTE).await.unwrap().server, 1);
+}
+
+#[tokio::test]
+async fn addresses_that_a_server_no_longer_has_are_left() {
+    let servers = [Fake::start(|_| Answer::Found).await, Fake::start(|_| Answer::Found).await];
+    let servers = servers.each_ref().map(|server| server.address.as_str());
+    let client = Builder::new("").servers(servers).timeout(MINUTE).connect().await.unwrap();
+    let mut state = client.pool().shared.state();
+    state.set_addresses(0, &[None]);
+    state.set_addresses(1, &[None]);
+    assert!(state.open.is_empty());
+    assert_eq!(state.steps.len(), 4);
+}
+
+#[tokio::test]
+async fn calls_that_are_lost_with_a_connection_count_once() {
+    let server = Fake::start(|_| Answer::Found).await;
+    let client = server.builder().connect().await.unwrap();
+    let link = client.pool().link(None, Instant::now() + MINUTE).await.unwrap();
+    let of = |cause: h2::Reason| Error::from(Status::from_error(Box::new(h2::Error::from(cause))));
+    let (lost, unsent) = (of(h2::Reason::PROTOCOL_ERROR), Error::unreachable(Arc::new(fmt::Error)));
+    assert!(lost.is_of_connection() && !lost.is_never_sent());
+    let counts = [&unsent, &lost, &lost].map(|error| client.pool().note(&link, Some(error)));
+    assert_eq!(counts, [true, true, false]);
+}
+
+#[tokio::test]
 async fn a_call_waits_for_its_server() {
     let (socket, address) = free_address();
     let client = Builder::new(&address).timeout(MINUTE).connect_lazy().unwrap();
@@ -107,6 +155,13 @@ async fn a_name_that_cannot_be_resolved_is_a_server_that_cannot_be_reached() {
     let builder = Builder::new("http://nobody.invalid:7171").wait_for_ready(false);
     let error = builder.connect_lazy().unwrap().resolve(handle("joe")).await.unwrap_err();
     assert_eq!(error.message(), "the server cannot be reached");
+}
+
+#[tokio::test]
+async fn an_observer_that_panics_fails_no_call() {
+    let server = Fake::start(|_| Answer::Found).await;
+    let builder = server.builder().observer(|_| panic!("the observer's own"));
+    assert_eq!(is_found(&builder.connect_lazy().unwrap()).await, Ok(()));
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param service such as {@code polynym.v1.DirectoryService}
  * @param method such as {@code ResolveIdentity}
- * @param number 1 for the first attempt of a call
+ * @param number 1 for the first attempt of a call that reached a server, and for those before it
  * @param duration its time
  * @param code its outcome
  * @param reason the reason of the server's error; empty if there is none

@@ -2,39 +2,44 @@ package dev.polynym;
 
 import dev.polynym.errors.AlreadyExistsException;
 import dev.polynym.errors.NotFoundException;
+import dev.polynym.errors.PolynymException;
 import dev.polynym.errors.Reasons;
 import dev.polynym.v1.Consistency;
 import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.Identity;
 import dev.polynym.v1.User;
+import io.grpc.Deadline;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
 
-/** Finds the owner of an identifier, or creates it. */
-record GetOrCreate(PolynymClient client, Identifier identifier, User user) {
+/** Finds the owner of an identifier, or creates it. All calls have one deadline. */
+record GetOrCreate(PolynymClient client, Identifier identifier, User user, Deadline deadline) {
   private static final ResolveOptions LATEST =
       ResolveOptions.defaults().consistency(Consistency.CONSISTENCY_LINEARIZABLE);
 
   GetOrCreateResult run() {
-    ResolveOptions options = ResolveOptions.defaults();
     try {
-      return found(options);
+      return found(ResolveOptions.defaults());
     } catch (NotFoundException absent) {
+      require(Reasons.IDENTITY_NOT_FOUND, absent);
       return create();
     }
   }
 
   private GetOrCreateResult found(ResolveOptions options) {
-    return new GetOrCreateResult(client.resolve(identifier, options).getUser(), false);
+    Duration left = Duration.ofNanos(deadline.timeRemaining(TimeUnit.NANOSECONDS));
+    return new GetOrCreateResult(
+        client.resolve(identifier, options.timeout(left)).getUser(), false);
   }
 
   private GetOrCreateResult create() {
     CreateUserRequest request = CreateUserRequest.newBuilder().setUser(complete()).build();
     try {
-      return new GetOrCreateResult(client.registry().createUser(request).getUser(), true);
+      User created = client.registry().withDeadline(deadline).createUser(request).getUser();
+      return new GetOrCreateResult(created, true);
     } catch (AlreadyExistsException taken) {
-      if (!taken.reason().equals(Reasons.IDENTITY_TAKEN)) {
-        throw taken;
-      }
+      require(Reasons.IDENTITY_TAKEN, taken);
       return owner(taken);
     }
   }
@@ -44,7 +49,14 @@ record GetOrCreate(PolynymClient client, Identifier identifier, User user) {
     try {
       return found(LATEST);
     } catch (NotFoundException other) {
+      require(Reasons.IDENTITY_NOT_FOUND, other);
       throw taken;
+    }
+  }
+
+  private static void require(String reason, PolynymException error) {
+    if (!error.reason().equals(reason)) {
+      throw error;
     }
   }
 

@@ -11,6 +11,7 @@ import io.grpc.Status;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /** Look-ups that go alone after a shared call. Few go at once: a failed call brings no flood. */
@@ -65,7 +66,7 @@ final class LoneLookups {
     CallOptions options =
         CallOptions.DEFAULT
             .withDeadline(lookup.deadline)
-            .withOption(Rules.ATTEMPTS, turn.earlier == null ? 0 : 1);
+            .withOption(Rules.ATTEMPTS, new AtomicInteger(turn.earlier == null ? 0 : 1));
     Context caller = Context.ROOT.attach();
     try {
       CallFuture<ResolveIdentityResponse> call =

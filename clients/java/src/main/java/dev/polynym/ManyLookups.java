@@ -6,6 +6,7 @@ import dev.polynym.internal.Rules;
 import dev.polynym.v1.BatchResolveIdentitiesRequest;
 import dev.polynym.v1.BatchResolveIdentitiesResponse.Result;
 import dev.polynym.v1.BatchResolveIdentitiesResponse;
+import dev.polynym.v1.DirectoryServiceGrpc.DirectoryServiceBlockingStub;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
@@ -20,10 +21,12 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
 /** Resolves any number of identifiers by calls that each stay within the server's limits. */
 final class ManyLookups {
-  /** After a failure with one of these, no other call would succeed. */
+  /** After a failure with one of these, or if no server is there, no other call would succeed. */
   private static final Set<Code> FINAL =
       EnumSet.of(
           Code.UNAUTHENTICATED, Code.PERMISSION_DENIED, Code.DEADLINE_EXCEEDED, Code.CANCELLED);
@@ -41,6 +44,9 @@ final class ManyLookups {
   private final List<Integer> refused = new ArrayList<>();
 
   private long pause;
+
+  /** The error after which nothing more is sent. */
+  private @Nullable PolynymException end;
 
   ManyLookups(
       PolynymClient client,
@@ -62,10 +68,15 @@ final class ManyLookups {
 
   /** Returns a result for each identifier, in their order. */
   List<ResolveResult> resolve() {
-    while (!pending.isEmpty()) {
+    while (!pending.isEmpty() && end == null) {
       resolveSome(nextBatch());
-      if (pending.isEmpty() && !refused.isEmpty()) {
+      if (pending.isEmpty() && !refused.isEmpty() && end == null) {
         waitForRefused();
+      }
+    }
+    for (int index = 0; index < results.length; index++) {
+      if (results[index] == null) {
+        results[index] = new ResolveResult(null, end);
       }
     }
     return Arrays.asList(results);
@@ -88,25 +99,32 @@ final class ManyLookups {
     BatchResolveIdentitiesRequest.Builder request = options.batch();
     batch.forEach(index -> request.addIdentifiers(identifiers.get(index)));
     Deadline deadline = options.deadline(rules.timeout());
+    int earlier = batch.stream().mapToInt(index -> attempts[index]).max().orElse(0);
+    AtomicInteger made = new AtomicInteger(earlier);
     try {
       BatchResolveIdentitiesResponse response =
-          client.directory(options).batchResolveIdentities(request.build());
+          stub(made).batchResolveIdentities(request.build());
       Batches.check(response, batch.size());
+      batch.forEach(index -> attempts[index] += made.get() - earlier);
       take(batch, response.getResultsList(), deadline);
     } catch (PolynymException error) {
       if (batches.isTooLarge(error, batch.size())) {
+        batch.forEach(index -> attempts[index] += made.get() - earlier - 1);
         goFirst(batch);
-        return;
-      }
-      fail(batch, error);
-      if (FINAL.contains(error.code())) {
-        failAll(error);
+      } else {
+        fail(batch, error);
       }
     }
   }
 
+  /** The look-ups, by calls whose attempts are counted on. */
+  private DirectoryServiceBlockingStub stub(AtomicInteger made) {
+    return client.directory(options).withOption(Rules.ATTEMPTS, made);
+  }
+
   private void take(List<Integer> batch, List<Result> items, Deadline deadline) {
     List<Integer> unanswered = new ArrayList<>();
+    List<Integer> alone = new ArrayList<>();
     for (int position = 0; position < batch.size(); position++) {
       int index = batch.get(position);
       Result item = items.get(position);
@@ -117,18 +135,18 @@ final class ManyLookups {
       PolynymException error = PolynymException.of(item.getError());
       if (!Batches.isUnanswered(error)) {
         takeError(index, error, deadline);
-      } else if (Batches.goesAlone(error, position)) {
-        results[index] = resolveAlone(index);
-      } else {
-        unanswered.add(index);
+        continue;
       }
+      attempts[index]--;
+      (Batches.goesAlone(error, position) ? alone : unanswered).add(index);
     }
     goFirst(unanswered);
+    alone.forEach(this::resolveAlone);
   }
 
   /** Notes the error of an item. One that was only refused is asked for again. */
   private void takeError(int index, PolynymException error, Deadline deadline) {
-    long delay = rules.retries().delay(error, ++attempts[index], deadline);
+    long delay = rules.retries().delay(error, attempts[index], deadline);
     if (delay == RetryPolicy.NEVER || !rules.allowsRetry()) {
       results[index] = new ResolveResult(null, error);
     } else {
@@ -146,7 +164,7 @@ final class ManyLookups {
     } catch (InterruptedException interrupt) {
       Thread.currentThread().interrupt();
       Status cancelled = Status.CANCELLED.withDescription("the thread was interrupted");
-      failAll(PolynymException.of(cancelled.withCause(interrupt), null, ""));
+      end = PolynymException.of(cancelled.withCause(interrupt), null, "");
     }
   }
 
@@ -156,24 +174,24 @@ final class ManyLookups {
     }
   }
 
-  private void failAll(PolynymException error) {
-    fail(pending, error);
-    fail(refused, error);
-    pending.clear();
-    refused.clear();
+  private void fail(List<Integer> batch, PolynymException error) {
+    batch.forEach(index -> results[index] = new ResolveResult(null, error));
+    if (FINAL.contains(error.code()) || RetryPolicy.isUnreachable(error)) {
+      end = error;
+    }
   }
 
-  private void fail(Iterable<Integer> indices, PolynymException error) {
-    indices.forEach(index -> results[index] = new ResolveResult(null, error));
-  }
-
-  private ResolveResult resolveAlone(int index) {
+  private void resolveAlone(int index) {
+    if (end != null) {
+      return;
+    }
     try {
       ResolveIdentityRequest request = options.request(identifiers.get(index));
-      ResolveIdentityResponse answer = client.directory(options).resolveIdentity(request);
-      return new ResolveResult(Batches.found(answer), null);
+      AtomicInteger made = new AtomicInteger(attempts[index]);
+      ResolveIdentityResponse answer = stub(made).resolveIdentity(request);
+      results[index] = new ResolveResult(Batches.found(answer), null);
     } catch (PolynymException error) {
-      return new ResolveResult(null, error);
+      fail(List.of(index), error);
     }
   }
 }

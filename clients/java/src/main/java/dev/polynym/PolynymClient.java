@@ -270,15 +270,16 @@ public final class PolynymClient implements AutoCloseable {
 
   /**
    * Finds the user who owns an identifier, or creates the user. Concurrent callers get the same
-   * user, and one of them has created it.
+   * user, and one of them has created it. All its calls together have the client's timeout.
    *
    * @param identifier the identifier, as typed
-   * @param user the user to create; it gets the identifier unless it has it
+   * @param user the user to create; it gets the identifier first unless it has it
    * @return the user, and whether it was created
    * @throws PolynymException if another of its identities belongs to another user, or a call fails
    */
   public GetOrCreateResult getOrCreate(Identifier identifier, User user) {
-    return new GetOrCreate(this, identifier, user).run();
+    Deadline deadline = ResolveOptions.defaults().deadline(rules.timeout());
+    return new GetOrCreate(this, identifier, user, deadline).run();
   }
 
   /**

@@ -5,7 +5,6 @@ import dev.polynym.errors.PolynymException;
 import dev.polynym.internal.CallFuture;
 import dev.polynym.internal.RetryPolicy;
 import dev.polynym.internal.Rules;
-import dev.polynym.internal.Waiting;
 import dev.polynym.v1.BatchResolveIdentitiesResponse.Result;
 import dev.polynym.v1.BatchResolveIdentitiesResponse;
 import dev.polynym.v1.DirectoryServiceGrpc;
@@ -52,7 +51,7 @@ final class SharedLookups {
       Identifier identifier, ResolveOptions options, Supplier<ResolveIdentityResponse> alone) {
     Flight flight = begin(options);
     if (flight == null) {
-      return Waiting.await(join(identifier, options));
+      return CallFuture.await(join(identifier, options));
     }
     try {
       return alone.get();
@@ -102,7 +101,7 @@ final class SharedLookups {
     Lookup lookup = new Lookup(this, identifier, options, options.deadline(rules.timeout()));
     followContext(lookup);
     long half = lookup.deadline.timeRemaining(TimeUnit.NANOSECONDS) / 2;
-    lookup.setTimer(rules.timers().after(half, () -> goAlone(lookup)));
+    lookup.setTimer(rules.timers().after(half, () -> leaveSlowCall(lookup)));
     enqueue(List.of(lookup));
     return lookup;
   }
@@ -229,11 +228,24 @@ final class SharedLookups {
   /** The look-up goes alone after a delay if its error allows it: the call was an attempt. */
   private void retryAlone(Lookup lookup, PolynymException error) {
     long delay = rules.retries().delay(error, 1, lookup.deadline);
-    if (delay == RetryPolicy.NEVER || !rules.allowsRetry()) {
+    boolean over = RetryPolicy.isUnreachable(error) || !rules.allowsRetry();
+    if (over || delay == RetryPolicy.NEVER) {
       lookup.completeExceptionally(error);
     } else if (leave(lookup)) {
       lookup.setTimer(rules.timers().after(delay, () -> lone.add(lookup, error)));
     }
+  }
+
+  /** A look-up that has its call for itself stays until its deadline. */
+  private void leaveSlowCall(Lookup lookup) {
+    if (!hasOwnCall(lookup)) {
+      goAlone(lookup);
+    }
+  }
+
+  private synchronized boolean hasOwnCall(Lookup lookup) {
+    SharedCall shared = lookup.shared;
+    return shared != null && shared.lookups.size() == 1;
   }
 
   private void goAlone(Lookup lookup) {

@@ -20,8 +20,8 @@ import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
-import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, AutoCloseable {
   /** The server sends a heartbeat every 15 seconds. */
-  private static final Duration MAX_SILENCE = Duration.ofSeconds(60);
+  private static final Duration MAX_SILENCE = Duration.ofSeconds(45);
 
   private static final StatusException SILENCE =
       Status.UNAVAILABLE.withDescription("the server is silent").asException();
@@ -69,23 +69,25 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
 
   /**
    * Waits for the first response: changes that are acknowledged later are among the events. It
-   * waits for a server that is away as long as a call does.
+   * fails as a call does: if no server can be reached in its time, or after some attempts.
    */
   void begin() {
-    RetryPolicy retries = rules.retries();
-    Deadline patience = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
-    BooleanSupplier isTired =
-        () ->
-            failures >= retries.maxAttempts()
-                && (!retries.waitForReady() || patience.isExpired());
+    Predicate<PolynymException> isExhausted = error -> !isAskedAgain(error);
     try {
       while (!answered && !isClosed()) {
-        next = read(isTired);
+        next = read(isExhausted);
       }
     } catch (PolynymException failure) {
       close();
       throw failure;
     }
+  }
+
+  private boolean isAskedAgain(PolynymException error) {
+    Deadline patience = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
+    return !RetryPolicy.isUnreachable(error)
+        && rules.allowsRetry()
+        && rules.retries().delay(error, failures, patience) != RetryPolicy.NEVER;
   }
 
   /**
@@ -107,7 +109,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   @Override
   public boolean hasNext() {
     while (next == null && !isClosed()) {
-      next = read(() -> false);
+      next = read(error -> false);
     }
     return next != null && !isClosed();
   }
@@ -143,7 +145,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   }
 
   /** Reads a response, or reconnects. Returns the event, unless there is none or it is repeated. */
-  private @Nullable WatchEvent read(BooleanSupplier isTired) {
+  private @Nullable WatchEvent read(Predicate<PolynymException> isExhausted) {
     try {
       Iterator<WatchResponse> responses = stream == null ? open() : stream;
       stream = responses;
@@ -155,7 +157,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
       stream = null;
       end(streamContext, null);
       if (!isClosed()) {
-        recover(failure, isTired);
+        recover(failure, isExhausted);
       }
       return null;
     }
@@ -190,12 +192,12 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
   }
 
   private Future<?> alarm(@Nullable CancellableContext context, Duration patience) {
-    Runnable ring =
+    Runnable onTimeout =
         () -> {
           rules.servers().replace();
           end(context, SILENCE);
         };
-    return rules.timers().after(patience.toNanos(), ring);
+    return rules.timers().after(patience.toNanos(), onTimeout);
   }
 
   private @Nullable WatchEvent accept(WatchResponse response) {
@@ -212,7 +214,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     return new WatchEvent(response.getEvent(), response.getResumeToken());
   }
 
-  private void recover(StatusRuntimeException failure, BooleanSupplier isTired) {
+  private void recover(StatusRuntimeException failure, Predicate<PolynymException> isExhausted) {
     PolynymException error = PolynymException.from(failure);
     if (error == null) {
       error = PolynymException.of(failure.getStatus(), failure.getTrailers(), "");
@@ -220,7 +222,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
     failures++;
     boolean interrupted = Thread.currentThread().isInterrupted();
     boolean gone = interrupted || caller.isCancelled() || rules.isClosed();
-    if (gone || isTired.getAsBoolean() || !RetryPolicy.isRetryable(error)) {
+    if (gone || isExhausted.test(error) || !RetryPolicy.isRetryable(error)) {
       throw error;
     }
     try {

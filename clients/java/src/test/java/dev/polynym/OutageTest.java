@@ -1,9 +1,11 @@
 package dev.polynym;
 
 import static dev.polynym.Identifiers.handle;
+import static java.util.concurrent.CompletableFuture.supplyAsync;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -13,10 +15,12 @@ import dev.polynym.errors.PolynymException;
 import dev.polynym.errors.UnavailableException;
 import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.ExportUsersRequest;
+import dev.polynym.v1.Identifier;
 import dev.polynym.v1.RegistryServiceGrpc;
 import dev.polynym.v1.SearchUsersRequest;
 import dev.polynym.v1.WatchRequest;
 import io.grpc.Status.Code;
+import io.grpc.StatusRuntimeException;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.Socket;
@@ -26,6 +30,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AutoClose;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -90,6 +96,52 @@ class OutageTest {
         begun.get(20, TimeUnit.SECONDS).close();
         assertEquals(1, back.requests.size());
       }
+    }
+  }
+
+  @Test
+  void aStreamWaitsForAServerThatIsAway() throws Exception {
+    int port = reserved.getLocalPort();
+    WatchRequest all = WatchRequest.getDefaultInstance();
+    try (PolynymClient single = patient(PolynymClient.builder().server(away()));
+        PolynymClient pair = patient(PolynymClient.builder().server(away(), away()))) {
+      List<CompletableFuture<Boolean>> streams =
+          Stream.of(single, pair)
+              .map(client -> supplyAsync(() -> client.directory().watch(all).hasNext()))
+              .toList();
+      for (CompletableFuture<Boolean> stream : streams) {
+        assertThrows(TimeoutException.class, () -> stream.get(500, TimeUnit.MILLISECONDS));
+      }
+      reserved.close();
+      try (ScriptedServer back = new ScriptedServer(port)) {
+        for (CompletableFuture<Boolean> stream : streams) {
+          assertTrue(stream.get(20, TimeUnit.SECONDS));
+        }
+        assertEquals(2, back.requests.size());
+      }
+    }
+  }
+
+  @Test
+  void aStreamFailsWithoutAServer() {
+    WatchRequest all = WatchRequest.getDefaultInstance();
+    ClientBuilder builder = PolynymClient.builder().server(away()).timeout(Duration.ofMillis(300));
+    try (PolynymClient lonely = builder.build()) {
+      var stream = lonely.directory().watch(all);
+      StatusRuntimeException failed = assertThrows(StatusRuntimeException.class, stream::hasNext);
+      assertEquals(
+          "UNAVAILABLE: the server cannot be reached", PolynymException.from(failed).getMessage());
+    }
+  }
+
+  @Test
+  void manyLookUpsEndWithoutAServer() {
+    ClientBuilder builder = PolynymClient.builder().server(away()).timeout(Duration.ofSeconds(1));
+    try (PolynymClient lonely = builder.build()) {
+      List<Identifier> names = IntStream.range(0, 3_000).mapToObj(n -> handle("n" + n)).toList();
+      List<ResolveResult> results = lonely.resolveMany(names);
+      assertInstanceOf(UnavailableException.class, results.get(0).error());
+      assertSame(results.get(0).error(), results.get(2_999).error());
     }
   }
 

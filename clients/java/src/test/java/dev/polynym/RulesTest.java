@@ -2,6 +2,7 @@ package dev.polynym;
 
 import static dev.polynym.Identifiers.handle;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -11,6 +12,7 @@ import com.google.common.util.concurrent.ListenableFuture;
 import com.google.protobuf.Message;
 import dev.polynym.errors.AbortedException;
 import dev.polynym.errors.DeadlineExceededException;
+import dev.polynym.errors.NotFoundException;
 import dev.polynym.errors.OutcomeUnknownException;
 import dev.polynym.errors.PolynymException;
 import dev.polynym.errors.ResourceExhaustedException;
@@ -19,8 +21,15 @@ import dev.polynym.v1.CreateUserRequest;
 import dev.polynym.v1.CreateUserResponse;
 import dev.polynym.v1.MarkReadRequest;
 import dev.polynym.v1.RegistryServiceGrpc;
+import dev.polynym.v1.User;
 import dev.polynym.v1.WatchRequest;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
+import io.grpc.Deadline;
 import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.net.SocketAddress;
@@ -30,6 +39,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -209,6 +219,43 @@ class RulesTest {
       assertEquals(connections.get(0), connections.get(1));
       assertNotEquals(connections.get(1), connections.get(2));
     }
+  }
+
+  @Test
+  void getOrCreateHasOneDeadline() {
+    List<Deadline> deadlines = new CopyOnWriteArrayList<>();
+    ClientInterceptor recorder =
+        new ClientInterceptor() {
+          @Override
+          public <Q, A> ClientCall<Q, A> interceptCall(
+              MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+            deadlines.add(options.getDeadline());
+            return next.newCall(method, options);
+          }
+        };
+    try (PolynymClient recorded = patient(server.client().intercept(recorder))) {
+      server.fails(Code.NOT_FOUND, "IDENTITY_NOT_FOUND");
+      assertTrue(recorded.getOrCreate(handle("joe"), User.getDefaultInstance()).created());
+      assertFalse(deadlines.get(0).isBefore(deadlines.get(1)));
+      CreateUserRequest created = (CreateUserRequest) server.requests.get(1);
+      assertEquals(handle("joe"), created.getUser().getIdentities(0).getIdentifier());
+
+      server.fails(Code.NOT_FOUND, "TENANT_NOT_FOUND");
+      assertThrows(
+          NotFoundException.class,
+          () -> recorded.getOrCreate(handle("joe"), User.getDefaultInstance()));
+      assertEquals(3, server.requests.size());
+    }
+  }
+
+  @Test
+  void aWatchBeginsWithThreeAttempts() {
+    for (int attempt = 0; attempt < 4; attempt++) {
+      server.fails(Code.UNAVAILABLE, "STORE_UNAVAILABLE", 1);
+    }
+    WatchRequest all = WatchRequest.getDefaultInstance();
+    assertThrows(UnavailableException.class, () -> client.watch(all));
+    assertEquals(3, server.requests.size());
   }
 
   @Test

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.google.protobuf.Message;
+import dev.polynym.errors.DeadlineExceededException;
 import dev.polynym.errors.NotFoundException;
 import dev.polynym.errors.PermissionDeniedException;
 import dev.polynym.errors.PolynymException;
@@ -18,7 +19,14 @@ import dev.polynym.v1.BatchResolveIdentitiesResponse.Result;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.ResolveIdentityRequest;
 import dev.polynym.v1.ResolveIdentityResponse;
+import io.grpc.CallOptions;
+import io.grpc.Channel;
+import io.grpc.ClientCall;
+import io.grpc.ClientInterceptor;
 import io.grpc.Context;
+import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status.Code;
 import java.io.IOException;
 import java.time.Duration;
@@ -28,6 +36,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.AutoClose;
@@ -134,8 +143,63 @@ class SharedLookupsTest {
     occupy(usual);
     server.isSilent();
     ResolveOptions hasty = ResolveOptions.defaults().timeout(Duration.ofSeconds(4));
-    assertEquals("joe", usual.resolveAsync(handle("joe"), hasty).join().getUser().getUserId());
+    var joe = usual.resolveAsync(handle("joe"), hasty);
+    var ann = usual.resolveAsync(handle("ann"), hasty);
+    assertEquals("joe", joe.join().getUser().getUserId());
+    assertEquals("ann", ann.join().getUser().getUserId());
     assertInstanceOf(ResolveIdentityRequest.class, server.requests.get(3));
+  }
+
+  @Test
+  void aLookUpStaysWithACallOfItsOwnUntilItsDeadline() throws Exception {
+    occupy(usual);
+    server.isSilent();
+    ResolveOptions hasty = ResolveOptions.defaults().timeout(Duration.ofSeconds(1));
+    var joe = usual.resolveAsync(handle("joe"), hasty);
+    CompletionException failed = assertThrows(CompletionException.class, joe::join);
+    assertInstanceOf(DeadlineExceededException.class, failed.getCause());
+    assertEquals(3, server.requests.size());
+  }
+
+  @Test
+  void whatAnInterceptorThrowsHoldsUpNothing() throws Exception {
+    Throwing throwing = new Throwing(new AtomicBoolean());
+    ClientBuilder builder = builder().intercept(throwing).stalledAfter(Duration.ofMinutes(1));
+    try (PolynymClient broken = builder.build()) {
+      List<CompletableFuture<Void>> first = occupy(broken);
+      List<CompletableFuture<ResolveIdentityResponse>> shared = lookUp(broken, 40);
+      throwing.now.set(true);
+      release(first);
+      shared.forEach(SharedLookupsTest::assertBroken);
+      lookUp(broken, 10).forEach(SharedLookupsTest::assertBroken);
+      assertThrows(PolynymException.class, () -> broken.resolve(handle("joe")));
+
+      throwing.now.set(false);
+      assertFound(lookUp(broken, 40));
+      first.get(1).complete(null);
+    }
+  }
+
+  private static void assertBroken(CompletableFuture<ResolveIdentityResponse> call) {
+    Throwable failed = assertThrows(CompletionException.class, call::join).getCause();
+    assertEquals("UNKNOWN: the call cannot be sent", failed.getMessage());
+  }
+
+  /** Throws when a call begins, now and then. */
+  private record Throwing(AtomicBoolean now) implements ClientInterceptor {
+    @Override
+    public <Q, A> ClientCall<Q, A> interceptCall(
+        MethodDescriptor<Q, A> method, CallOptions options, Channel next) {
+      return new SimpleForwardingClientCall<>(next.newCall(method, options)) {
+        @Override
+        public void start(Listener<A> listener, Metadata headers) {
+          if (now.get()) {
+            throw new IllegalStateException("broken");
+          }
+          super.start(listener, headers);
+        }
+      };
+    }
   }
 
   @Test
@@ -257,6 +321,17 @@ class SharedLookupsTest {
     assertEquals("c", results.get(2).orThrow().getUser().getUserId());
     assertEquals(List.of(3, 2), batches());
     assertTrue(System.nanoTime() - start >= TimeUnit.MILLISECONDS.toNanos(100));
+  }
+
+  @Test
+  void manyHaveThreeAttemptsInAllRounds() {
+    server.fails(Code.UNAVAILABLE, "STORE_UNAVAILABLE");
+    for (int round = 0; round < 8; round++) {
+      server.answers(items(refused(Code.UNAVAILABLE, "STORE_UNAVAILABLE", 1)));
+    }
+    ResolveResult only = client.resolveMany(List.of(handle("a"))).get(0);
+    assertInstanceOf(UnavailableException.class, only.error());
+    assertEquals(3, server.requests.size());
   }
 
   @Test

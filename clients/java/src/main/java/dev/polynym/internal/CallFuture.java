@@ -2,9 +2,12 @@ package dev.polynym.internal;
 
 import dev.polynym.errors.PolynymException;
 import io.grpc.ClientCall;
+import io.grpc.Status;
 import io.grpc.stub.ClientCalls;
 import io.grpc.stub.StreamObserver;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /** The answer of a unary call, or its typed error. Cancelling it cancels the call. */
@@ -15,11 +18,35 @@ public final class CallFuture<RespT> extends CompletableFuture<RespT> {
     this.call = call;
   }
 
-  /** Begins a call. */
+  /** Begins a call. What it throws is the outcome of the future. */
   public static <ReqT, RespT> CallFuture<RespT> start(ClientCall<ReqT, RespT> call, ReqT request) {
     CallFuture<RespT> future = new CallFuture<>(call);
-    ClientCalls.asyncUnaryCall(call, request, future.new Answer());
+    try {
+      ClientCalls.asyncUnaryCall(call, request, future.new Answer());
+    } catch (RuntimeException | Error failed) {
+      future.completeExceptionally(failed);
+    }
     return future;
+  }
+
+  /** The value of a future whose call another thread makes. An interrupt ends the call. */
+  public static <T> T await(CompletableFuture<T> future) {
+    try {
+      return future.get();
+    } catch (InterruptedException interrupt) {
+      future.cancel(true);
+      Thread.currentThread().interrupt();
+      throw failure(Status.CANCELLED, "the thread was interrupted", interrupt);
+    } catch (CancellationException left) {
+      throw failure(Status.CANCELLED, "the call was cancelled", left);
+    } catch (ExecutionException failed) {
+      PolynymException error = PolynymException.from(failed);
+      throw error == null ? failure(Status.UNKNOWN, "the call failed", failed) : error.copy();
+    }
+  }
+
+  private static PolynymException failure(Status status, String text, Throwable cause) {
+    return PolynymException.of(status.withDescription(text).withCause(cause), null, "");
   }
 
   @Override

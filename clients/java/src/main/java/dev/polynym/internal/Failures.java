@@ -13,6 +13,8 @@ final class Failures {
   private static final Pattern REFUSED =
       Pattern.compile("REFUSED_STREAM|GOAWAY closed (un)?sent stream");
 
+  private static final String UNREACHABLE = "the server cannot be reached";
+
   private Failures() {}
 
   /** The typed error of a status. What gRPC itself says becomes the cause. */
@@ -34,7 +36,12 @@ final class Failures {
 
   /** The error of an attempt that found no connected server. */
   static Status unreachable() {
-    return Status.UNAVAILABLE.withDescription("the server cannot be reached");
+    return Status.UNAVAILABLE.withDescription(UNREACHABLE);
+  }
+
+  /** Whether a text says that no server was reached. */
+  static boolean isUnreachable(@Nullable String text) {
+    return text != null && text.startsWith(UNREACHABLE);
   }
 
   /** Whether the server has not looked at the stream that ended so. */
@@ -69,9 +76,9 @@ final class Failures {
     }
     for (Throwable cause = status.getCause(); cause != null; cause = cause.getCause()) {
       if (cause instanceof SSLException) {
-        return "the server cannot be reached: encryption failed, or its certificate is not trusted";
+        return UNREACHABLE + ": encryption failed, or its certificate is not trusted";
       }
     }
-    return "the server cannot be reached";
+    return UNREACHABLE;
   }
 }

@@ -16,6 +16,7 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -32,9 +33,11 @@ public final class Rules extends Channel {
   public static final CallOptions.Key<Boolean> SHARED =
       CallOptions.Key.createWithDefault("dev.polynym.shared", false);
 
-  /** The number of attempts that were made before the call. */
-  public static final CallOptions.Key<Integer> ATTEMPTS =
-      CallOptions.Key.createWithDefault("dev.polynym.attempts", 0);
+  /** Counts the attempts that reached a server, of the call and of earlier ones for the same. */
+  public static final CallOptions.Key<@Nullable AtomicInteger> ATTEMPTS =
+      CallOptions.Key.create("dev.polynym.attempts");
+
+  private static final System.Logger LOG = System.getLogger("dev.polynym");
 
   private static final Metadata.Key<String> AUTHORIZATION =
       Metadata.Key.of("authorization", Metadata.ASCII_STRING_MARSHALLER);
@@ -48,7 +51,7 @@ public final class Rules extends Channel {
   private final RetryBudget budget = new RetryBudget();
   private final Timers timers = new Timers();
   private final OpenCalls openCalls = new OpenCalls();
-  private final Set<UnaryCall<?, ?>> waiting = ConcurrentHashMap.newKeySet();
+  private final Set<RepeatedCall<?, ?>> waiting = ConcurrentHashMap.newKeySet();
   private volatile boolean closed;
 
   /** The rules with their settings. */
@@ -74,15 +77,23 @@ public final class Rules extends Channel {
       throw new ClosedException();
     }
     if (method.getType() != MethodType.UNARY) {
-      ServerConnection picked = servers.pick(null);
-      ServerConnection server = picked == null ? servers.any() : picked;
-      return new StreamCall<>(server.channel().newCall(method, options), method, this);
+      return stream(method, options);
     }
     if (options.getDeadline() != null) {
       return new UnaryCall<>(method, options, this);
     }
     Deadline deadline = Deadline.after(timeout.toNanos(), TimeUnit.NANOSECONDS);
     return new UnaryCall<>(method, options.withDeadline(deadline), this);
+  }
+
+  private <ReqT, RespT> ClientCall<ReqT, RespT> stream(
+      MethodDescriptor<ReqT, RespT> method, CallOptions options) {
+    if (method.getType().clientSendsOneMessage()) {
+      return new StreamCall<>(method, options, this);
+    }
+    ServerConnection picked = servers.pick(null);
+    ServerConnection server = picked == null ? servers.any() : picked;
+    return new DuplexCall<>(server.channel().newCall(method, options), this);
   }
 
   @Override
@@ -108,9 +119,8 @@ public final class Rules extends Channel {
     if (observer != null) {
       try {
         observer.accept(attempt);
-      } catch (RuntimeException failed) {
-        Thread thread = Thread.currentThread();
-        thread.getUncaughtExceptionHandler().uncaughtException(thread, failed);
+      } catch (RuntimeException | Error failed) {
+        LOG.log(System.Logger.Level.WARNING, "the observer of calls has failed", failed);
       }
     }
   }
@@ -150,7 +160,7 @@ public final class Rules extends Channel {
   }
 
   /** The calls that wait for their next attempts. */
-  Set<UnaryCall<?, ?>> waiting() {
+  Set<RepeatedCall<?, ?>> waiting() {
     return waiting;
   }
 
@@ -161,7 +171,7 @@ public final class Rules extends Channel {
   /** Ends the calls that wait, and after some time those under way. */
   public void close(Duration patience) {
     closed = true;
-    waiting.forEach(UnaryCall::wake);
+    waiting.forEach(RepeatedCall::wake);
     openCalls.await(patience);
     servers.close();
     timers.close();

@@ -1,67 +1,84 @@
 package dev.polynym.internal;
 
-import dev.polynym.errors.ClosedException;
 import dev.polynym.errors.PolynymException;
-import io.grpc.ClientCall;
-import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
+import io.grpc.CallOptions;
+import io.grpc.Deadline;
 import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
-/** A streaming call: it gets the tenant, the credential and typed errors, and no retries. */
-final class StreamCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, RespT> {
-  private final MethodDescriptor<ReqT, RespT> method;
-  private final Rules rules;
+/**
+ * A call with a stream of answers. It waits for a server as long as a unary call does; an attempt
+ * that a server has seen is the last one.
+ */
+final class StreamCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
+  private final Deadline patience;
+  private final Attempts attempts;
+  private volatile @Nullable AttemptTracer current;
+  private volatile boolean late;
 
-  StreamCall(
-      ClientCall<ReqT, RespT> call, MethodDescriptor<ReqT, RespT> method, Rules rules) {
-    super(call);
-    this.method = method;
-    this.rules = rules;
+  StreamCall(MethodDescriptor<ReqT, RespT> method, CallOptions options, Rules rules) {
+    super(method, options, rules);
+    Deadline usual = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
+    Deadline own = options.getDeadline();
+    patience = deadline(own == null ? usual : own.minimum(usual));
+    attempts = new Attempts(rules, patience, null);
   }
 
   @Override
-  public void start(Listener<RespT> listener, Metadata headers) {
-    rules.authorize(headers);
-    rules.openCalls().begun();
-    super.start(new TypedErrors(listener), headers);
+  public void halfClose() {
+    super.halfClose();
+    rules.timers().after(patience.timeRemaining(TimeUnit.NANOSECONDS), this::endUnlessSent);
   }
 
-  @Override
-  public void sendMessage(ReqT message) {
-    boolean isRequest = method.getType().clientSendsOneMessage();
-    super.sendMessage(isRequest ? rules.completed(message) : message);
-  }
-
-  private final class TypedErrors extends SimpleForwardingClientCallListener<RespT> {
-    private boolean answered;
-
-    TypedErrors(Listener<RespT> listener) {
-      super(listener);
+  /** A connection that is still being made has taken too long. */
+  private void endUnlessSent() {
+    AttemptTracer tracer = current;
+    if (tracer != null && !tracer.isSent() && !isFinished()) {
+      late = true;
+      cancel("the server cannot be reached", null);
     }
+  }
 
-    @Override
-    public void onHeaders(Metadata headers) {
-      answered = true;
-      super.onHeaders(headers);
+  @Override
+  Listener<RespT> attempt(AttemptTracer tracer) {
+    current = tracer;
+    return new Answers(tracer);
+  }
+
+  @Override
+  void ended(Status status, Metadata trailers, boolean reached) {
+    boolean left = unregister();
+    if (status.isOk()) {
+      close(status, trailers);
+      return;
+    }
+    attempts.note(reached);
+    Status ended = late && !reached ? Failures.unreachable() : status;
+    PolynymException error = error(ended, trailers, left, reached);
+    boolean over = reached || left || rules.isClosed();
+    long delay = over ? RetryPolicy.NEVER : attempts.patience(error);
+    if (delay == RetryPolicy.NEVER || !schedule(delay)) {
+      fail(error);
+    }
+  }
+
+  private final class Answers extends SimpleForwardingClientCallListener<RespT> {
+    private final AttemptTracer tracer;
+
+    Answers(AttemptTracer tracer) {
+      super(listener());
+      this.tracer = tracer;
     }
 
     @Override
     public void onClose(Status status, Metadata trailers) {
-      rules.openCalls().ended();
-      Status typed = status;
-      if (!status.isOk()) {
-        PolynymException error = error(status, trailers);
-        typed = error.getStatus().withCause(error);
+      if (!isFinished()) {
+        ended(status, trailers, tracer.hasReached(status));
       }
-      super.onClose(typed, trailers);
-    }
-
-    private PolynymException error(Status status, Metadata trailers) {
-      PolynymException error = Failures.of(status, trailers, "", answered);
-      boolean ended = rules.isClosed() && error.code() == Status.Code.UNAVAILABLE;
-      return ended && error.reason().isEmpty() ? new ClosedException() : error;
     }
   }
 }
