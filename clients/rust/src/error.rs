@@ -110,8 +110,8 @@ impl Error {
         self.0.loss.is_some_and(Loss::is_never_sent)
     }
 
-    /// Whether a proxy refused the call, which the server has not seen. An answer whose encoding the
-    /// client does not know has the code of a path that a proxy does not know.
+    /// Whether a proxy refused the call, which the server has not seen. An answer whose encoding
+    /// the client does not know has the code of a path that a proxy does not know.
     pub(crate) fn is_of_proxy(&self) -> bool {
         let is_unread = || self.0.status.metadata().contains_key(ACCEPTED_ENCODINGS);
         match self.code() {

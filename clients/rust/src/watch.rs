@@ -41,8 +41,8 @@ pub struct Watch {
 }
 
 impl Client {
-    /// Watches the users of a tenant: from now on, or after the `resume_token` of the request. Until
-    /// its first response, it fails as a call does. Then it resumes whenever it is lost.
+    /// Watches the users of a tenant: from now on, or after the `resume_token` of the request.
+    /// Until its first response, it fails as a call does. Then it resumes whenever it is lost.
     pub fn watch(&self, request: WatchRequest) -> Watch {
         Watch {
             client: self.clone(),
