@@ -132,8 +132,8 @@ export class Client {
   }
 
   /**
-   * Finds the owner of an identifier, or creates it: the identifier is added to the user's
-   * identities unless it is there. Of several callers at once, one creates the user.
+   * Finds the owner of an identifier, or creates it: the identifier is the first of the user's
+   * identities, unless it is among them. Of several callers at once, one creates the user.
    */
   async getOrCreate(
     identifier: Identifier,

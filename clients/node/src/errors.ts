@@ -74,6 +74,10 @@ export class UnimplementedError extends PolynymError {}
 export class ResourceExhaustedError extends PolynymError {}
 /** The server cannot be reached, or its store cannot. */
 export class UnavailableError extends PolynymError {}
+/** No server can be reached. Callers see an `UnavailableError`. */
+export class UnreachableError extends UnavailableError {
+  override name = UnavailableError.name;
+}
 /** The deadline has passed. */
 export class DeadlineExceededError extends PolynymError {}
 /** The server failed, or its answer makes no sense. */

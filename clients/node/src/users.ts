@@ -52,7 +52,7 @@ export async function getOrCreate(
     });
     return { user: response.user as User, created: true };
   } catch (error) {
-    if (!(error instanceof AlreadyExistsError)) {
+    if (!(error instanceof AlreadyExistsError && error.reason === Reason.IDENTITY_TAKEN)) {
       throw error;
     }
     // Another identifier of the user may be the one that is taken.

@@ -1,7 +1,7 @@
 // Events as they are committed, over lost connections.
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "./calls/caller.js";
-import { isTransient } from "./calls/retries.js";
+import { type Attempts, isTransient } from "./calls/retries.js";
 import type { Server } from "./calls/servers.js";
 import { PolynymError, UnavailableError } from "./errors.js";
 import {
@@ -71,11 +71,11 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     this.#resumeToken = options.resumeToken ?? "";
     const { signal } = this.#closed;
     this.#signal = options.signal ? AbortSignal.any([options.signal, signal]) : signal;
-    this.#unlisten = onAbort(caller.closed, () => this.close());
+    this.#unlisten = onAbort(caller.closed, () => this.#end(caller.closed.reason));
     this.#responses = this.#connections();
     this.#first = this.#responses.next();
     this.started = this.#first.then(() => undefined);
-    // Who iterates gets the error, too.
+    // The iterator reports the error, too.
     this.started.catch(() => undefined);
   }
 
@@ -86,8 +86,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
 
   /** Ends the watch. */
   close(): void {
-    this.#unlisten();
-    this.#closed.abort();
+    this.#end();
   }
 
   /** The events. Leaving the loop ends the watch. */
@@ -108,38 +107,46 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
+  /** The first response comes by the rules of a call. After it, the watch resumes for ever. */
   async *#connections(): AsyncGenerator<WatchResponse, void, undefined> {
     const delivered = new RecentEvents();
+    let attempts: Attempts | undefined = this.#caller.attempts({ name: "Watch", changes: false });
     for (let failures = 0; ; failures++) {
-      let delay = Math.random() * Math.min(100 * 2 ** failures, MAX_BACKOFF);
+      let retryAfter = 0;
       try {
-        for await (const response of this.#connection()) {
+        for await (const response of this.#connection(attempts)) {
+          attempts = undefined;
           failures = 0;
           this.#resumeToken = response.resumeToken;
           if (delivered.add(response)) {
             yield response;
           }
         }
+        if (attempts) {
+          throw new UnavailableError({ code: "UNAVAILABLE", message: "the watch did not begin" });
+        }
       } catch (error) {
-        if (!(error instanceof PolynymError) || !isTransient(error)) {
+        if (attempts || !(error instanceof PolynymError) || !isTransient(error)) {
           throw error;
         }
-        delay += error.retryAfterMs ?? 0;
+        retryAfter = error.retryAfterMs ?? 0;
       }
-      await sleep(delay, undefined, { signal: this.#signal }).catch(() =>
+      const backoff = Math.random() * Math.min(100 * 2 ** failures, MAX_BACKOFF);
+      await sleep(backoff + retryAfter, undefined, { signal: this.#signal }).catch(() =>
         this.#signal.throwIfAborted(),
       );
     }
   }
 
   /** The responses of one connection. A server that is silent for too long counts as lost. */
-  async *#connection(): AsyncGenerator<WatchResponse, void, undefined> {
+  async *#connection(attempts?: Attempts): AsyncGenerator<WatchResponse, void, undefined> {
     const silence = new AbortController();
     const silent = new UnavailableError({
       code: "UNAVAILABLE",
       message: "the watch was silent for too long",
     });
-    const responses = this.#stream(AbortSignal.any([this.#signal, silence.signal]));
+    const signal = AbortSignal.any([this.#signal, silence.signal]);
+    const responses = this.#stream(signal, attempts);
     try {
       for (;;) {
         const timer = setTimeout(() => silence.abort(silent), this.#maxSilence);
@@ -159,7 +166,15 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     }
   }
 
-  #stream(signal: AbortSignal): AsyncGenerator<WatchResponse, void, undefined> {
+  #end(reason?: unknown): void {
+    this.#unlisten();
+    this.#closed.abort(reason);
+  }
+
+  #stream(
+    signal: AbortSignal,
+    attempts: Attempts | undefined,
+  ): AsyncGenerator<WatchResponse, void, undefined> {
     const { tenant, userIds, types, headers } = this.#options;
     const request: Partial<WatchRequest> = {
       tenant,
@@ -170,6 +185,7 @@ export class Watch implements AsyncIterable<WatchedEvent> {
     return this.#caller.stream(Directory, Directory.methods.watch, request, {
       headers,
       signal,
+      attempts,
       former: this.#server,
       onServer: (server) => (this.#server = server),
     });

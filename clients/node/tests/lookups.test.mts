@@ -304,6 +304,22 @@ test("sixteen look-ups at most go alone at once", async (context) => {
   assert.equal(calls.length, 42);
 });
 
+test("look-ups that wait to go alone when the client is closed fail, and the others end", async (context) => {
+  context.mock.method(Math, "random", () => 0);
+  const first = held();
+  const alone = held();
+  const { client, calls } = await start(context, [first.script, () => LOST, alone.script]);
+  const all = numbered(41).map((identifier) => client.resolve(identifier));
+  await until(() => calls.length >= 1);
+  first.release();
+  await until(() => calls.length === 18);
+  client.close();
+  const failed = await Promise.all(all.slice(17).map(failureOf));
+  assert(failed.every((error) => error instanceof ClosedError));
+  alone.release();
+  await Promise.all(all.slice(0, 17));
+});
+
 test("a limit that a shared request meets is learned, and its look-ups are sent again", async (context) => {
   const limited: Script = (call) =>
     call.request.identifiers?.length > 10

@@ -80,6 +80,39 @@ test("no further request is made after a failure that all would have", async (co
   assert.equal(calls.length, 2);
 });
 
+test("what waits to be asked again has the failure that all others would have, too", async (context) => {
+  const busy: Item = () => new Failure("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 });
+  const large: Item = () => new Failure("RESOURCE_EXHAUSTED", "USER_TOO_LARGE");
+  const denied: Script = () => new Failure("PERMISSION_DENIED", "ROLE_DENIED");
+  const { client, calls } = await start(context, [answers(busy), answers(large), denied]);
+  const outcomes = await client.resolveMany(numbered(2_500));
+  assert(outcomes.every((item) => item instanceof PermissionDeniedError));
+  assert.deepEqual(sizes(calls), [1_000, 1_000, 1]);
+});
+
+test("a signal ends the wait for what the server has refused", async (context) => {
+  const busy: Item = () => new Failure("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 15_000 });
+  let answered!: () => void;
+  const sent = new Promise<void>((resolve) => (answered = resolve));
+  const { client } = await start(context, [answers(busy)], { observer: () => answered() });
+  const controller = new AbortController();
+  const result = client.resolveMany(numbered(2), { signal: controller.signal });
+  await sent;
+  controller.abort(new Error("enough"));
+  for (const outcome of await result) {
+    assert(outcome instanceof PolynymError && outcome.code === "CANCELLED");
+  }
+});
+
+test("lost attempts and refusals of an item are three in all", async (context) => {
+  const busy: Item = () => new Failure("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 });
+  const lost: Script = () => LOST;
+  const { client, calls } = await start(context, [lost, answers(busy), lost, answers()]);
+  const [first] = await client.resolveMany(numbered(2));
+  assert(first instanceof UnavailableError);
+  assert.equal(calls.length, 3);
+});
+
 test("a signal ends the look-ups of many, and keeps the answers that there are", async (context) => {
   const { client, calls } = await start(context, [answers(), () => new Promise(() => {})]);
   const controller = new AbortController();

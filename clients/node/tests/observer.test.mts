@@ -1,4 +1,4 @@
-// What observers are told.
+// Observers.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { type ConnectOptions, type ObservedAttempt, connect, handle } from "polynym";
@@ -65,20 +65,24 @@ test("streams, signals and servers that cannot be reached are observed", async (
   assert.equal(attempts.at(-1)?.code, "UNAVAILABLE");
 });
 
-test("an observer that throws does not fail the call", async (context) => {
-  const faults: unknown[] = [];
-  const listeners = process.listeners("uncaughtException");
-  process
-    .removeAllListeners("uncaughtException")
-    .on("uncaughtException", (error) => faults.push(error));
-  context.after(() => {
-    process.removeAllListeners("uncaughtException");
-    listeners.forEach((listener) => process.on("uncaughtException", listener));
-  });
-  const observer = () => {
-    throw new Error("a fault of the observer");
+test("an observer that throws fails no call, and its error is a warning", async (context) => {
+  const warnings: (Error & { detail?: string })[] = [];
+  const warned = (warning: Error) => warnings.push(warning);
+  process.on("warning", warned);
+  context.after(() => process.off("warning", warned));
+  const fault = (text: string) => {
+    throw new Error(text);
   };
-  const { client } = await start(context, [() => ({})], { observer });
-  await client.directory.getUser({});
-  await until(() => faults.length === 1);
+  const observers = [() => fault("at once"), async () => fault("later")];
+  for (const [index, observer] of observers.entries()) {
+    const { client } = await start(context, [() => ({})], { observer });
+    await client.directory.getUser({});
+    await until(() => warnings.length === index + 1);
+  }
+  assert.deepEqual(
+    warnings.map(({ name, message }) => [name, message]),
+    Array(2).fill(["PolynymWarning", "an observer has failed"]),
+  );
+  assert.match(warnings[0]?.detail ?? "", /at once/);
+  assert.match(warnings[1]?.detail ?? "", /later/);
 });

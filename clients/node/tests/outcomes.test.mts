@@ -10,6 +10,8 @@ import {
   UnavailableError,
   email,
 } from "polynym";
+import { Budget } from "../src/calls/retries.js";
+import { Server } from "../src/calls/servers.js";
 import { OK, type Script, failureOf, fails, lost, never, start, until } from "./scripted.mjs";
 
 test("a change whose answers are lost has an unknown outcome", async (context) => {
@@ -184,6 +186,41 @@ test("a lasting outage uses up the budget of retries, and answers fill it", asyn
   assert.equal(calls.length, 100);
 });
 
+test("calls that their callers cancel do not use up the retries", async (context) => {
+  const { client, calls } = await start(context, [...Array<Script>(9).fill(never), lost, OK]);
+  for (let count = 1; count <= 9; count++) {
+    const controller = new AbortController();
+    const call = assert.rejects(
+      client.directory.getUser({}, { signal: controller.signal }),
+      /enough/,
+    );
+    await until(() => calls.length === count);
+    controller.abort(new Error("enough"));
+    await call;
+  }
+  await client.directory.getUser({});
+  assert.equal(calls.length, 11);
+});
+
+test("calls that are lost with one connection take one token together", () => {
+  const budget = new Budget();
+  const [first, second] = ["a", "b"].map((name) => new Server(name, () => ({}) as never));
+  const loss = { code: "UNAVAILABLE", message: "" } as const;
+  for (const server of [first, second]) {
+    for (let call = 0; call < 20; call++) {
+      budget.failed(loss, { server, sent: 1 });
+    }
+  }
+  const rest = () => {
+    let calls = 0;
+    for (; budget.allows; calls++) {
+      budget.failed({ ...loss, reason: "STORE_UNAVAILABLE" }, { server: first, sent: 1 });
+    }
+    return calls;
+  };
+  assert.equal(rest(), 3);
+});
+
 test("errors without an answer of the server have words of this client", async (context) => {
   const texts: [Script, string][] = [
     [lost, "the connection was lost before the answer came"],
@@ -201,4 +238,14 @@ test("errors without an answer of the server have words of this client", async (
     assert.equal(error.message, text);
     assert(error.cause instanceof Error);
   }
+});
+
+test("only a missing owner is created, and only for a taken identity it is looked up again", async (context) => {
+  const missing = fails("NOT_FOUND", "IDENTITY_NOT_FOUND");
+  const exists = fails("ALREADY_EXISTS", "USER_EXISTS");
+  const noTenant = fails("NOT_FOUND", "TENANT_NOT_FOUND");
+  const { client, calls } = await start(context, [missing, exists, noTenant]);
+  const reason = async () => (await failureOf(client.getOrCreate(email("a@b.c")))).reason;
+  assert.deepEqual([await reason(), calls.length], ["USER_EXISTS", 2]);
+  assert.deepEqual([await reason(), calls.length], ["TENANT_NOT_FOUND", 3]);
 });

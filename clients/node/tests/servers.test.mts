@@ -2,10 +2,18 @@
 import assert from "node:assert/strict";
 import { promises as dns } from "node:dns";
 import { once } from "node:events";
+import { constants, createServer as createHttp2Server } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
 import { type TestContext, test } from "node:test";
-import { type Client, type ConnectOptions, PolynymError, UnavailableError, connect } from "polynym";
-
+import {
+  type Client,
+  ClosedError,
+  type ConnectOptions,
+  PolynymError,
+  UnavailableError,
+  connect,
+} from "polynym";
+import { answers, numbered } from "./answers.mjs";
 import { Failure, LOST, type Script, scripted, scriptedAt, until } from "./scripted.mjs";
 
 const OK: Script = () => ({});
@@ -38,6 +46,7 @@ async function server(context: TestContext, ...scripts: Script[]) {
 async function refused(call: Promise<unknown>) {
   const error = await call.catch((error) => error);
   assert(error instanceof UnavailableError, String(error));
+  assert.equal(error.name, "UnavailableError");
   assert.equal(error.message, "the server cannot be reached");
   return error;
 }
@@ -64,6 +73,53 @@ test("a call need not wait", async (context) => {
   const { directory, admin } = client(context, await vacant(), { waitForReady: false });
   await refused(directory.getUser({}));
   await refused(admin.exportUsers({})[Symbol.asyncIterator]().next());
+});
+
+test("a shared request that finds no server is that of all its look-ups", async (context) => {
+  let attempts = 0;
+  const options = { waitForReady: false, observer: () => attempts++ };
+  const connected = client(context, await vacant(), options);
+  await Promise.all(numbered(9).map((identifier) => refused(connected.resolve(identifier))));
+  assert.equal(attempts, 2);
+});
+
+test("a stream that its server refuses unseen is sent again", async (context) => {
+  let streams = 0;
+  const server = createHttp2Server().on("stream", (stream) => {
+    if (++streams <= 4) {
+      stream.on("error", () => {});
+      stream.close(constants.NGHTTP2_REFUSED_STREAM);
+      return;
+    }
+    const headers = { ":status": 200, "content-type": "application/grpc", "grpc-status": "0" };
+    stream.respond(headers, { endStream: true });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  context.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  for await (const _ of client(context, `127.0.0.1:${port}`).admin.exportUsers({})) {
+    assert.fail();
+  }
+  assert.equal(streams, 5);
+});
+
+test("a watch waits for its server as a call does, until it has begun", async (context) => {
+  await refused(client(context, await vacant(), { timeoutMs: 300 }).watch().started);
+  await refused(client(context, await vacant(), { waitForReady: false }).watch().started);
+  const closed = client(context, await vacant());
+  const { started } = closed.watch();
+  closed.close();
+  await assert.rejects(started, ClosedError);
+});
+
+test("no further request is made once no server can be reached", async (context) => {
+  const { address, stop } = await scripted(answers());
+  const connected = client(context, address, { waitForReady: false });
+  await connected.resolveMany(numbered(1));
+  stop();
+  const outcomes = await connected.resolveMany(numbered(2_500));
+  await refused(Promise.reject(outcomes[0]));
+  assert(outcomes.every((outcome) => outcome === outcomes[0]));
 });
 
 test("a name that has no address is an unreachable server", async (context) => {

@@ -1,7 +1,13 @@
 // Watches over lost connections.
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { OutOfRangeError, UnauthenticatedError, type WatchOptions, connect } from "polynym";
+import {
+  OutOfRangeError,
+  UnauthenticatedError,
+  UnavailableError,
+  type WatchOptions,
+  connect,
+} from "polynym";
 import { Caller } from "../src/calls/caller.js";
 import { Watch } from "../src/watch.js";
 import { Failure, LOST, type Script, type SeenCall, scripted } from "./scripted.mjs";
@@ -88,6 +94,15 @@ test("a watch ends with an error that connecting again does not mend", async (co
   ]);
   await assert.rejects(refused.watch.started, UnauthenticatedError);
   await assert.rejects(take(refused.watch, 1), UnauthenticatedError);
+});
+
+test("a watch has three attempts to begin", async (context) => {
+  const { watch, calls } = await start(context, [
+    responses(new Failure("UNAVAILABLE", "STORE_UNAVAILABLE", { retryMs: 1 })),
+  ]);
+  await assert.rejects(watch.started, UnavailableError);
+  await assert.rejects(take(watch, 1), UnavailableError);
+  assert.equal(calls.length, 3);
 });
 
 test("closing the client ends its watches", async (context) => {

@@ -29,7 +29,7 @@ app = FastAPI(lifespan=lifespan)
 
 
 class SignUp(BaseModel):
-    """Who signs up."""
+    """A person who signs up."""
 
     address: str
     name: str

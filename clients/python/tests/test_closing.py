@@ -126,3 +126,21 @@ async def test_a_change_that_is_cancelled_names_its_request() -> None:
         assert isinstance(error, asyncio.CancelledError)
         assert isinstance(error.__cause__, OutcomeUnknown)
         assert error.__cause__.request_id == server.created[0].request_id
+
+
+@in_loop
+async def test_a_change_whose_client_is_closed_when_it_is_sent_again() -> None:
+    async with directory.serve() as (server, _):
+        server.failure = grpc.StatusCode.UNAVAILABLE
+        server.gate.set()
+        client = Client(server.address, timeout=60)
+
+        def token() -> None:
+            if server.created:
+                client.close()
+
+        client._calls.rules.token = token
+        create = asyncio.to_thread(client.registry.CreateUser, v1.CreateUserRequest())
+        error = await catch(create)
+        assert type(error) is OutcomeUnknown
+        assert error.request_id == server.created[0].request_id

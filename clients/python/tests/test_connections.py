@@ -91,3 +91,20 @@ async def test_a_change_that_waits_for_a_connection_did_not_happen() -> None:
             await asyncio.to_thread(threads.registry.CreateUser, create)
     assert task.value.is_never_sent
     assert thread.value.is_never_sent
+
+
+@in_loop
+async def test_streams_wait_for_a_server_as_calls_do() -> None:
+    export = v1.ExportUsersRequest()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with AsyncClient(address, timeout=SHORT) as client:
+            for stream in (client.admin.ExportUsers(export), client.watch()):
+                with pytest.raises(Unavailable) as raised:
+                    await anext(stream)
+                assert raised.value.is_never_sent
+        with Client(address, timeout=SHORT) as threads:
+            for events in (threads.admin.ExportUsers(export), threads.watch()):
+                with pytest.raises(Unavailable) as raised:
+                    await asyncio.to_thread(next, events)
+                assert raised.value.is_never_sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from scripted import Fault, perform, perform_always
 
 import polynym
 from polynym import PolynymError, v1
-from polynym._rules import Rules, Sleep
+from polynym._rules import TOKENS, Rules, Sleep
 from polynym.errors import closed
 from polynym.v1.stubs import CREATE_USER, MARK_READ, RESOLVE_IDENTITY
 
@@ -153,11 +154,16 @@ def test_a_connection_is_waited_for_until_the_deadline() -> None:
     assert [0.25, 0.3, 0.3] <= delays <= [0.5, 0.6, 0.6]
 
 
-@pytest.mark.parametrize(
-    "rules", [Rules(first_wait=9, longest_wait=9), Rules(wait_for_ready=False)]
-)
-def test_a_change_that_was_never_sent_did_not_happen(rules: Rules) -> None:
-    result, _, delays = run(CREATE, UNREACHABLE, rules=rules)
+def test_a_wait_for_a_server_takes_at_most_half_of_the_time_that_is_left() -> None:
+    rules = Rules(first_wait=9, longest_wait=9)
+    result, _, delays = run(READ, UNREACHABLE, DONE, rules=rules, seconds=2)
+    assert result is DONE
+    assert delays <= [1]
+
+
+@pytest.mark.parametrize(("rules", "seconds"), [(Rules(), 0.01), (Rules(wait_for_ready=False), 60)])
+def test_a_change_that_was_never_sent_did_not_happen(rules: Rules, seconds: float) -> None:
+    result, _, delays = run(CREATE, UNREACHABLE, rules=rules, seconds=seconds)
     assert type(result) is polynym.Unavailable
     assert result.message == "the server cannot be reached"
     assert result.is_never_sent
@@ -231,6 +237,18 @@ def test_a_connection_that_ends_with_many_calls_counts_once() -> None:
         next(call)
     for call in calls:
         assert isinstance(call.throw(LOST), Sleep)
+
+
+@pytest.mark.parametrize("end", [Fault("DEADLINE_EXCEEDED"), UNREACHABLE])
+def test_the_end_of_another_call_hides_no_lost_connection(end: Fault) -> None:
+    rules = Rules()
+    first, second = (rules.call(*READ, time.monotonic() + 60) for _ in range(2))
+    next(first)
+    next(second)
+    with suppress(PolynymError):
+        first.throw(end)
+    second.throw(LOST)
+    assert rules.budget._tokens == TOKENS - 1
 
 
 @pytest.mark.parametrize(

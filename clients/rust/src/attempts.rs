@@ -16,6 +16,8 @@ use budget::Budget;
 
 /// The maximum delay before the second attempt. It doubles before each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
+/// The time before its deadline in which a call no longer waits for a server.
+const LEAST_PATIENCE: Duration = Duration::from_millis(20);
 /// The maximum share of the server's delay that is added to it.
 const JITTER: f64 = 0.2;
 
@@ -24,7 +26,7 @@ const JITTER: f64 = 0.2;
 pub struct Rules<'a> {
     /// The highest number of attempts that reach the server.
     pub max: u32,
-    /// What retries take from.
+    /// The budget of the client, which retries reduce.
     pub budget: &'a Budget,
     /// The delays of attempts that the server did not see.
     pub backoff: Backoff,
@@ -56,15 +58,16 @@ impl<'a> Attempts<'a> {
 
     /// The delay before the next attempt; none if this error is that of the call.
     pub fn after(&mut self, error: &Error, left: Duration) -> Option<Duration> {
-        let delay = match error.is_never_sent() {
-            true => self.after_unsent(),
-            false => self.after_sent(error),
-        };
-        delay.filter(|delay| *delay < left)
+        if error.is_never_sent() {
+            let delay = self.after_unsent().filter(|_| left >= LEAST_PATIENCE);
+            return delay.map(|delay| delay.min(left / 2));
+        }
+        self.after_sent(error).filter(|delay| *delay < left)
     }
 
     /// An attempt that the server did not see counts as none. The first is repeated at once, since
-    /// most of them meet a connection that has just ended.
+    /// most of them meet a connection that has just ended. A wait takes at most half of the time
+    /// that is left, so that a server that is back by the deadline is found.
     fn after_unsent(&mut self) -> Option<Duration> {
         self.unsent += 1;
         match self.unsent {
@@ -181,7 +184,7 @@ mod tests {
             let budget = Budget::default();
             let mut attempts = attempts(&CHANGE, 2, &budget);
             assert!(attempts.after(&lost(), SECOND).is_some());
-            // What no server saw is repeated.
+            // An attempt that no server saw is repeated.
             assert_eq!(attempts.after(&answer, SECOND).is_some(), answer.is_never_sent());
             assert_eq!(attempts.conclude(answer, None).kind(), kind);
         }
@@ -259,7 +262,9 @@ mod tests {
         for _ in 0..20 {
             assert!(attempts.after(&unsent(), 2 * SECOND).is_some_and(|delay| delay <= SECOND));
         }
-        assert_eq!(attempts.after(&unsent(), SECOND / 10), None);
+        let last = attempts.after(&unsent(), SECOND / 10);
+        assert!(last.is_some_and(|delay| delay <= SECOND / 20));
+        assert_eq!(attempts.after(&unsent(), SECOND / 100), None);
         assert_eq!(attempts.conclude(unsent(), None).kind(), Kind::Unavailable);
         (0..100).for_each(|_| budget.note(Some(&unsent())));
         assert!(budget.allows());

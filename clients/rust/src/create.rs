@@ -16,8 +16,8 @@ pub struct Obtained {
 
 impl Client {
     /// Finds the user who owns an identifier, or creates `user`, with this identifier first of its
-    /// identities unless it is there. The calls have one deadline. Of concurrent callers, one
-    /// creates the user, and all get it.
+    /// identities unless it is there. The calls have one deadline. Of concurrent
+    /// callers, one creates the user, and all get it.
     pub async fn get_or_create(
         &self,
         identifier: Identifier,

@@ -32,7 +32,7 @@ pub struct Call {
     pub count: usize,
 }
 
-/// What the server does with a call.
+/// The reaction of the server to a call.
 #[derive(Clone)]
 pub enum Answer {
     /// It finds every user. The id is the handle.

@@ -1,4 +1,4 @@
-//! What observers learn of each attempt.
+//! The report of each attempt to an observer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

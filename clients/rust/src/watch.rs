@@ -155,7 +155,7 @@ impl Watch {
         Some(delay.max(error.retry_after().unwrap_or_default()))
     }
 
-    /// The delay of a call, if its deadline allows. What no server has seen is no attempt.
+    /// The delay of a call, if its deadline allows. An attempt that no server saw does not count.
     fn delay_of_call(&mut self, error: &Error) -> Option<Duration> {
         let rules = self.client.rules();
         let may_repeat = if error.is_never_sent() {

@@ -35,13 +35,6 @@ pub struct Options {
     pub without_close: bool,
 }
 
-impl Options {
-    /// Whether a scenario is for other clients.
-    const fn skip(&self, scenario: &Scenario) -> bool {
-        scenario.closes && self.without_close
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         let scenarios = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios.json").into();
@@ -81,7 +74,7 @@ impl fmt::Display for Report {
 pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> {
     let file = File::read(&options.scenarios)?;
     let start = Instant::now();
-    let program = options.program.clone().map_or_else(server::program, Ok)?;
+    let program = options.program.map_or_else(server::program, Ok)?;
     let mut runner = Runner::new(puppet, Server::start(program).await?).await?;
     matrix::check(&file.mutations, &runner.api)?;
     runner.warm_up().await?;
@@ -90,7 +83,7 @@ pub async fn run(puppet: &mut impl Puppet, options: Options) -> Outcome<Report> 
     let scenarios = matrix::scenarios(&file.mutations, options.every_fault);
     let scenarios = scenarios.into_iter().chain(file.scenarios);
     for scenario in scenarios.filter(|scenario| scenario.name.contains(&options.only)) {
-        if options.skip(&scenario) {
+        if scenario.closes && options.without_close {
             report.skipped.push(scenario.name);
             continue;
         }

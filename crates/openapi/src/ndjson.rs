@@ -24,12 +24,11 @@ const EXPORT: &str = "\n\nOver HTTP, a request as `application/json` is answered
 const WATCH: &str = "\n\n\
     Over HTTP, a request as `application/json` is answered with lines, each a response; a line \
     with an error ends a watch that failed. With `accept: text/event-stream` they are server-sent \
-    events: the data is a response, the id its resume token, and the header \
-    `last-event-id` resumes; heartbeats are events `heartbeat`, an error is an event `failure`. \
-    Then the request may also be a GET with the fields `tenant`, `user_ids`, `types` and \
-    `resume_token` \
-    as parameters, as `EventSource` sends it. A request as `application/connect+json` is \
-    answered with envelopes of the Connect protocol.";
+    events: the data is a response, the id its resume token, and the header `last-event-id` \
+    resumes; heartbeats are events `heartbeat`, an error is an event `failure`. Then the request \
+    may also be a GET with the fields `tenant`, `user_ids`, `types` and `resume_token` as \
+    parameters, as `EventSource` sends it. A request as `application/connect+json` is answered \
+    with envelopes of the Connect protocol.";
 
 /// The description of the lines of a method; none if it has none.
 pub fn description(method: &MethodDescriptor) -> Option<&'static str> {

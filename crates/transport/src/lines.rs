@@ -30,7 +30,7 @@ pub struct LineMethod {
     pub format: fn(LineRequest<'_>) -> Result<LineFormat, InvalidQuery>,
 }
 
-/// What the format of a call depends on.
+/// The properties of a request by which its format is made.
 #[derive(Clone, Copy, Debug)]
 pub struct LineRequest<'r> {
     /// The query of the path.

@@ -79,22 +79,16 @@ pub fn size(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + HEADER_OVERHEAD).sum()
 }
 
-/// The caller's timeout, if it sets one.
+/// The caller's timeout, if it sets one: at most eight digits and a unit (gRPC over HTTP/2,
+/// "Timeout").
 ///
 /// # Errors
 /// The header is malformed.
 pub fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, Status> {
-    caller_timeout(headers).map_err(|MalformedTimeout| protocol::timeout_invalid())
-}
-
-struct MalformedTimeout;
-
-/// At most eight digits and a unit (gRPC over HTTP/2, "Timeout").
-fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, MalformedTimeout> {
     let Some(value) = headers.get("grpc-timeout") else { return Ok(None) };
-    let (unit, digits) = value.as_bytes().split_last().ok_or(MalformedTimeout)?;
+    let (unit, digits) = value.as_bytes().split_last().ok_or_else(protocol::timeout_invalid)?;
     if !(1..=8).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(MalformedTimeout);
+        return Err(protocol::timeout_invalid());
     }
 
     let number = digits.iter().fold(0, |number, digit| 10 * number + u64::from(digit - b'0'));
@@ -105,7 +99,7 @@ fn caller_timeout(headers: &HeaderMap) -> Result<Option<Duration>, MalformedTime
         b'm' => Duration::from_millis(number),
         b'u' => Duration::from_micros(number),
         b'n' => Duration::from_nanos(number),
-        _ => return Err(MalformedTimeout),
+        _ => return Err(protocol::timeout_invalid()),
     }))
 }
 
@@ -116,12 +110,12 @@ mod tests {
     fn parsed(text: &str) -> Option<Option<Duration>> {
         let mut headers = HeaderMap::new();
         headers.insert("grpc-timeout", text.parse().unwrap());
-        caller_timeout(&headers).ok()
+        timeout(&headers).ok()
     }
 
     #[test]
     fn specified_timeouts_are_accepted() {
-        assert!(matches!(caller_timeout(&HeaderMap::new()), Ok(None)));
+        assert!(matches!(timeout(&HeaderMap::new()), Ok(None)));
         assert_eq!(parsed("100m"), Some(Some(Duration::from_millis(100))));
         assert_eq!(parsed("99999999H"), Some(Some(Duration::from_secs(99_999_999 * 3_600))));
         assert_eq!(parsed("1S"), Some(Some(Duration::from_secs(1))));

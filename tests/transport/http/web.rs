@@ -1,4 +1,4 @@
-//! What browsers speak: gRPC-Web, and watches as lines and as server-sent events.
+//! The protocols for browsers: gRPC-Web, and watches as lines and as server-sent events.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -16,6 +16,9 @@ import type { Method, Request, Response, Service, Stub } from "./service.js";
 import { type Failure, failureOf } from "./status.js";
 import { type AttemptOptions, Transport } from "./transport.js";
 
+/** Half of the time before its deadline in which a call no longer waits for a server. */
+const LEAST_HALF_MS = 10;
+
 /** The fields that several requests have. */
 interface CommonFields {
   tenant?: string;
@@ -29,6 +32,8 @@ export type Turn = <T>(attempt: () => Promise<T>) => Promise<T>;
 export interface UnaryOptions extends CallOptions {
   /** When the call ends, in place of `timeoutMs`: a time of `performance.now()`. */
   deadline?: number;
+  /** The attempts of the call, if it had some before. */
+  attempts?: Attempts;
   /** The error of a shared attempt that was made already. */
   failed?: PolynymError;
   /** Waits for the turn of each attempt. */
@@ -39,6 +44,8 @@ export interface UnaryOptions extends CallOptions {
 export interface StreamOptions extends CallOptions {
   /** The server that had the stream before: another one is preferred. */
   former?: Server;
+  /** The attempts to get its first response. By default there is one. */
+  attempts?: Attempts;
   /** Is called with the server that the stream is sent to. */
   onServer?: (server: Server) => void;
 }
@@ -74,11 +81,10 @@ export class Caller {
   }
 
   /** The attempts of a call with these options. */
-  attempts(call: Call, { retries }: CallOptions): Attempts {
-    return new Attempts(
-      call,
-      retries === undefined ? this.#rules : { ...this.#rules, retries: checkedRetries(retries) },
-    );
+  attempts(call: Call, { retries }: CallOptions = {}, failed = 0): Attempts {
+    const rules =
+      retries === undefined ? this.#rules : { ...this.#rules, retries: checkedRetries(retries) };
+    return new Attempts(call, rules, failed);
   }
 
   /** Waits until a server is connected. */
@@ -100,15 +106,18 @@ export class Caller {
     const message = this.#message(method, request);
     const path = pathOf(service, method);
     const attempt = attemptOptions(options, options.deadline ?? this.deadline(options));
-    const attempts = this.attempts(callOf(method, message), options);
+    const { attempts = this.attempts(callOf(method, message), options) } = options;
     const { failed, turn = atOnce } = options;
     if (failed !== undefined) {
-      const failure = { ...failed, message: failed.message };
+      const failure = { ...failed, message: failed.message, cause: failed.cause };
       await this.#wait(attempts, failure, attempts.resume(failure), attempt);
     }
     const send = async () => {
       await this.#transport.connect(attempt);
-      return turn(() => this.#transport.unary(path, method, message, attempt));
+      return turn(() => {
+        attempt.sent = performance.now();
+        return this.#transport.unary(path, method, message, attempt);
+      });
     };
     for (;;) {
       try {
@@ -133,7 +142,7 @@ export class Caller {
     const path = pathOf(service, method);
     const send = (attempt: AttemptOptions) =>
       this.#transport.stream(path, method, message, attempt);
-    return this.#stream(path, callOf(method, message), send, options);
+    return this.#stream(path, method, callOf(method, message), send, options);
   }
 
   /** Calls a method with many requests and many responses. */
@@ -146,7 +155,7 @@ export class Caller {
     const path = pathOf(service, method);
     const send = (attempt: AttemptOptions) =>
       this.#transport.duplex(path, method, messages(method, requests), attempt);
-    return this.#stream(path, callOf(method, {}), send, options);
+    return this.#stream(path, method, callOf(method, {}), send, options);
   }
 
   /** A function for each method of the service. */
@@ -166,24 +175,37 @@ export class Caller {
     this.#transport.close();
   }
 
-  /** Connects within the deadline of a call with one response, and sends. */
+  /**
+   * Connects within the deadline of a call with one response, and sends. A call that no server
+   * has seen is sent again, unless its requests are used up.
+   */
   async *#stream<R>(
     path: string,
+    { requestStream }: Method,
     call: Call,
     send: (attempt: AttemptOptions) => AsyncGenerator<object>,
     options: StreamOptions,
   ): AsyncGenerator<R, void, undefined> {
     const attempt = attemptOptions(options, this.deadline(options));
     attempt.server = options.former;
-    const attempts = new Attempts(call, { ...this.#rules, retries: 0, budget: new Budget() });
-    await this.#connect(attempts, attempt);
-    options.onServer?.(attempt.server as Server);
-    attempt.deadline = options.timeoutMs === undefined ? Infinity : attempt.deadline;
-    const observed = new Observed(this.#observer, path, attempts, attempt);
-    try {
-      yield* observed.each(send(attempt)) as AsyncGenerator<R, void, undefined>;
-    } catch (error) {
-      await this.#pause(attempts, error, { ...attempt, deadline: 0 });
+    const once = { ...this.#rules, retries: 0, budget: new Budget() };
+    const { attempts = new Attempts(call, once) } = options;
+    let isLast = requestStream;
+    for (;;) {
+      await this.#connect(attempts, attempt);
+      attempt.sent = performance.now();
+      options.onServer?.(attempt.server as Server);
+      const observed = new Observed(this.#observer, path, attempts, attempt);
+      const deadline = options.timeoutMs === undefined ? Infinity : attempt.deadline;
+      try {
+        for await (const response of observed.each(send({ ...attempt, deadline }))) {
+          isLast = true;
+          yield response as R;
+        }
+        return;
+      } catch (error) {
+        await this.#pause(attempts, error, isLast ? { ...attempt, deadline: 0 } : attempt);
+      }
     }
   }
 
@@ -201,11 +223,14 @@ export class Caller {
   /** Waits before the next attempt, or throws the error of the call if there is none. */
   async #pause(attempts: Attempts, error: unknown, attempt: AttemptOptions): Promise<void> {
     const failure = failureOf(error);
-    const delay = failure && attempts.delay(failure, attempt.sent);
-    if (attempt.signal?.aborted || failure === undefined) {
+    if (failure === undefined) {
       throw attempts.ended(attempt.signal?.aborted ? attempt.signal.reason : error);
     }
-    await this.#wait(attempts, failure, delay, attempt);
+    if (attempt.signal?.aborted) {
+      attempts.settle(failure);
+      throw attempts.ended(attempt.signal.reason);
+    }
+    await this.#wait(attempts, failure, attempts.delay(failure, attempt), attempt);
   }
 
   async #wait(
@@ -214,10 +239,17 @@ export class Caller {
     delay: number | undefined,
     attempt: AttemptOptions,
   ) {
-    const time = performance.now() + (delay ?? Infinity);
-    if (time >= attempt.deadline) {
+    const now = performance.now();
+    let wait = delay ?? Infinity;
+    // A server that is back by the deadline is found.
+    const half = (attempt.deadline - now) / 2;
+    if (delay !== undefined && failure.neverSent && half > LEAST_HALF_MS) {
+      wait = Math.min(delay, half);
+    }
+    if (now + wait >= attempt.deadline) {
       throw attempts.error(failure);
     }
+    const time = now + wait;
     const signals = [attempt.signal, this.closed];
     await until(time, signals);
     const ended = signals.find((signal) => signal?.aborted);

@@ -1,4 +1,5 @@
-// What observers are told of each attempt.
+// The observer, which gets each attempt.
+import { inspect } from "node:util";
 import type { ObservedAttempt, Observer } from "../options.js";
 import type { Attempts } from "./retries.js";
 import { failureOf } from "./status.js";
@@ -22,10 +23,10 @@ export class Observed {
   async end<T>(attempt: Promise<T>): Promise<T> {
     try {
       const result = await attempt;
-      this.#tell();
+      this.#report();
       return result;
     } catch (error) {
-      this.#tell(error);
+      this.#report(error);
       throw error;
     }
   }
@@ -39,11 +40,11 @@ export class Observed {
       failure = error;
       throw error;
     } finally {
-      this.#tell(failure);
+      this.#report(failure);
     }
   }
 
-  #tell(error?: unknown): void {
+  #report(error?: unknown): void {
     const { observer, options, path } = this;
     const failure = failureOf(error);
     const isCancelled = error !== undefined && options.signal?.aborted;
@@ -61,7 +62,12 @@ export class Observed {
       reason: failure?.reason,
       server: failure?.neverSent ? undefined : options.server?.name,
     };
-    // An observer that throws does not fail the call.
-    queueMicrotask(() => observer(attempt));
+    void Promise.resolve(attempt).then(observer).catch(warn);
   }
+}
+
+/** An observer that throws fails no call. */
+function warn(error: unknown): void {
+  const options = { type: "PolynymWarning", detail: inspect(error) };
+  process.emitWarning("an observer has failed", options);
 }

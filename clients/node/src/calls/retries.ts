@@ -4,11 +4,14 @@ import {
   type ErrorParts,
   OutcomeUnknownError,
   PolynymError,
+  UnreachableError,
   errorOf,
 } from "../errors.js";
 import type { backoffOf } from "../options.js";
 import { Reason } from "../reasons.js";
+import type { Server } from "./servers.js";
 import type { Failure } from "./status.js";
+import type { AttemptOptions } from "./transport.js";
 
 /** Codes that the transport reports for calls that may have reached the server. */
 const LOST: ReadonlySet<Code> = new Set<Code>([
@@ -41,29 +44,30 @@ export interface Call {
   requestId?: string;
 }
 
+/** Where and when an attempt was sent. */
+type Sent = Pick<AttemptOptions, "server" | "sent">;
+
 /**
- * The budget of a client: failed attempts use it up, so that a lasting outage has hardly any
+ * The tokens of a client: failed attempts use them up, so that a lasting outage has hardly any
  * retries.
  */
 export class Budget {
   #tokens = 10;
-  #lastLoss = -Infinity;
+  /** When a server was last lost. */
+  readonly #losses = new WeakMap<Server, number>();
 
   /** Whether there may be retries. */
   get allows(): boolean {
     return this.#tokens > 5;
   }
 
-  /**
-   * An attempt that was sent at this time has failed. Those that are lost with one connection count
-   * once.
-   */
-  failed({ reason }: ErrorParts, sent: number): void {
-    if (reason === undefined) {
-      if (sent < this.#lastLoss) {
+  /** An attempt has failed. Those that are lost with one connection count once. */
+  failed({ reason }: ErrorParts, { server, sent }: Sent): void {
+    if (reason === undefined && server !== undefined) {
+      if (sent < (this.#losses.get(server) ?? 0)) {
         return;
       }
-      this.#lastLoss = performance.now();
+      this.#losses.set(server, performance.now());
     }
     this.#tokens = Math.max(this.#tokens - 1, 0);
   }
@@ -84,30 +88,47 @@ export interface Rules extends ReturnType<typeof backoffOf> {
 export class Attempts {
   /** Whether the outcome of an attempt is unknown, and no later answer of the server settled it. */
   #unsettled = false;
-  #failed = 0;
+  #failed: number;
   #unreached = 0;
 
   constructor(
     private readonly call: Call,
     private readonly rules: Rules,
-  ) {}
+    failed = 0,
+  ) {
+    this.#failed = failed;
+  }
+
+  /** How many attempts have reached a server and failed in a way that another may mend. */
+  get failed(): number {
+    return this.#failed;
+  }
 
   /** The number of the attempt, from 1 on. */
   get number(): number {
     return this.#failed + 1;
   }
 
-  /** How many more retries there may be. */
-  get left(): number {
-    return this.rules.retries - this.#failed;
+  /** Whether there may be another attempt after the one under way. */
+  get mayRepeat(): boolean {
+    return this.#failed < this.rules.retries;
+  }
+
+  /** Notes what the end of an attempt tells about the outcome. */
+  settle(failure: Failure): void {
+    if (isLost(failure)) {
+      this.#unsettled = true;
+    } else if (failure.reason !== undefined && !NOT_DONE.has(failure.code)) {
+      this.#unsettled = false;
+    }
   }
 
   /**
-   * Notes a failed attempt that was sent at this time. Returns the milliseconds to wait before the
-   * next one, or undefined if it was the last.
+   * Notes a failed attempt. Returns the milliseconds to wait before the next one, or undefined if
+   * it was the last.
    */
-  delay(failure: Failure, sent: number): number | undefined {
-    this.#settle(failure);
+  delay(failure: Failure, sent: Sent): number | undefined {
+    this.settle(failure);
     if (failure.neverSent) {
       return this.rules.waitForReady ? this.#backoff() : undefined;
     }
@@ -121,12 +142,11 @@ export class Attempts {
 
   /** As `delay`, for an attempt that is noted already: it was shared with other calls. */
   resume(failure: Failure): number | undefined {
+    if (!this.#repeatable(failure)) {
+      return undefined;
+    }
     this.#failed++;
-    if (
-      this.#failed > this.rules.retries ||
-      !this.#repeatable(failure) ||
-      !this.rules.budget.allows
-    ) {
+    if (this.#failed > this.rules.retries || !this.rules.budget.allows) {
       return undefined;
     }
     return failure.retryAfterMs === undefined
@@ -137,7 +157,10 @@ export class Attempts {
   /** The error of the call after its last attempt. */
   error({ neverSent, ...failure }: Failure): PolynymError {
     const parts = { ...failure, requestId: this.call.requestId };
-    return this.#isUnknown ? this.#unknown(parts) : errorOf(parts);
+    if (this.#isUnknown) {
+      return this.#unknown(parts);
+    }
+    return neverSent ? new UnreachableError(parts) : errorOf(parts);
   }
 
   /** The error of a call that its caller ends, or the end of its client. */
@@ -163,14 +186,6 @@ export class Attempts {
     const { firstBackoffMs, maxBackoffMs } = this.rules;
     const longest = Math.min(firstBackoffMs * 2 ** this.#unreached++, maxBackoffMs);
     return longest * (1 - Math.random() / 2);
-  }
-
-  #settle(failure: Failure) {
-    if (isLost(failure)) {
-      this.#unsettled = true;
-    } else if (failure.reason !== undefined && !NOT_DONE.has(failure.code)) {
-      this.#unsettled = false;
-    }
   }
 
   #repeatable(failure: ErrorParts): boolean {

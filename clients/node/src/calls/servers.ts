@@ -17,6 +17,7 @@ export class Unreachable extends Error {}
 /** A server, and the connections to its addresses. */
 export class Server {
   #client: Client;
+  #isClosed = false;
   #unanswered = 0;
   #changed?: Promise<void>;
   #failure?: Promise<ServiceError | null>;
@@ -29,13 +30,17 @@ export class Server {
     this.#client = open();
   }
 
+  /** The connections. Throws if they are closed. */
   get client(): Client {
+    if (this.#isClosed) {
+      throw new ClosedError();
+    }
     return this.#client;
   }
 
   /** The state of the connection. Connects if there is none. */
   connect(): connectivityState {
-    return this.#client.getChannel().getConnectivityState(true);
+    return this.client.getChannel().getConnectivityState(true);
   }
 
   /** Fulfilled once the state is another one. */
@@ -89,8 +94,8 @@ export class Server {
 
   /** Lets the next call open a new connection. Calls on the former one go on. */
   replace(): void {
-    const former = this.#client;
-    if (former.getChannel().getConnectivityState(false) !== connectivityState.SHUTDOWN) {
+    if (!this.#isClosed) {
+      const former = this.#client;
       this.#unanswered = 0;
       this.#client = this.open();
       former.close();
@@ -98,6 +103,7 @@ export class Server {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#client.close();
   }
 }
@@ -105,13 +111,12 @@ export class Server {
 /** All servers of a client. */
 export class Servers {
   #turn = 0;
-  #isClosed = false;
 
   constructor(private readonly all: readonly Server[]) {}
 
   /**
    * A connected server, if possible another one than that of the last attempt. Waits for those that
-   * are connecting. Fails with `Unreachable`, or with the reason of the signal.
+   * are connecting. Fails with `Unreachable`, a `ClosedError`, or the reason of the signal.
    */
   async next(
     deadline: number,
@@ -120,9 +125,6 @@ export class Servers {
   ): Promise<Server> {
     for (;;) {
       signal?.throwIfAborted();
-      if (this.#isClosed) {
-        throw new ClosedError();
-      }
       const states = new Map(this.all.map((server) => [server, server.connect()]));
       const connected = this.all.filter((server) => states.get(server) === connectivityState.READY);
       if (connected.length > 0) {
@@ -139,7 +141,6 @@ export class Servers {
   }
 
   close(): void {
-    this.#isClosed = true;
     this.all.forEach((server) => server.close());
   }
 

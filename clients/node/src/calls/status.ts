@@ -12,7 +12,7 @@ export function errorOfStatus(status: Status): PolynymError {
 
 /** The transport's names for lost connections. */
 const LOST: ReadonlySet<Code> = new Set<Code>(["CANCELLED", "INTERNAL", "UNAVAILABLE", "UNKNOWN"]);
-/** What grpc-js says of calls that no server has seen. */
+/** The messages of grpc-js for calls that no server has seen. */
 const NEVER_SENT = [
   "No connection established",
   "Name resolution failed",
@@ -27,7 +27,7 @@ export interface Failure extends ErrorParts {
   neverSent?: boolean;
 }
 
-/** What a failed attempt reports, or undefined if the error is no failure of one. */
+/** The failure of an attempt; undefined for other errors. */
 export function failureOf(error: unknown): Failure | undefined {
   if (error instanceof Unreachable) {
     return unreachable(error.cause);
@@ -80,7 +80,7 @@ function decodeDetails(details: Buffer): Pick<Status, "details"> {
   }
 }
 
-/** What a status says. */
+/** The parts of the error of a status. */
 export function partsOfStatus({ code, message, details }: Status): ErrorParts {
   const parts: ErrorParts = { code: (codes[code] ?? "UNKNOWN") as Code, message };
   for (const { typeUrl, value } of details) {

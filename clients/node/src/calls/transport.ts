@@ -8,7 +8,7 @@ import { Server, Servers } from "./servers.js";
 import type { Method } from "./service.js";
 
 const USER_AGENT = `polynym-node/${require("polynym/package.json").version}`;
-/** What an attempt needs besides its request. */
+/** The options of an attempt. */
 export interface AttemptOptions {
   /** When it ends, in milliseconds of `performance.now()`. */
   deadline: number;
@@ -37,7 +37,6 @@ export class Transport {
   /** Waits until a server is connected, and has the options name it. Fails with `Unreachable`. */
   async connect(options: AttemptOptions): Promise<void> {
     options.server = await this.#servers.next(options.deadline, options.signal, options.server);
-    options.sent = performance.now();
   }
 
   /** A call with one response, to the server of the options. It fails with a `ServiceError`. */

@@ -2,7 +2,7 @@
 // go together. No look-up waits for a timer, except while a request takes long.
 import type { Turn, UnaryOptions } from "../calls/caller.js";
 import { isTransient } from "../calls/retries.js";
-import { ClosedError, PolynymError } from "../errors.js";
+import { ClosedError, PolynymError, UnreachableError } from "../errors.js";
 import { Consistency } from "../gen/polynym/v1/directory_service.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
 import { onAbort } from "../signals.js";
@@ -14,7 +14,7 @@ import {
   type ResolveOptions,
   needsRoom,
 } from "./lookups.js";
-import { Turns } from "./turns.js";
+import { Semaphore } from "./semaphore.js";
 import { Waiter, shared } from "./waiter.js";
 
 /** A request that takes longer, in milliseconds, holds up no others. */
@@ -29,12 +29,13 @@ const MAX_ALONE = 16;
 /** The batches of a client. */
 export class Batching {
   readonly #queues = new Map<string, Queue>();
-  readonly #turns = new Turns(MAX_ALONE);
+  readonly #alone: Semaphore;
 
   constructor(
     private readonly lookups: Lookups,
     closed: AbortSignal,
   ) {
+    this.#alone = new Semaphore(MAX_ALONE, closed);
     onAbort(closed, () => this.#queues.forEach((queue) => queue.close()));
   }
 
@@ -56,7 +57,7 @@ export class Batching {
     const key = JSON.stringify([tenant, consistency, staleness, showDisabled, readMask]);
     let queue = this.#queues.get(key);
     if (queue === undefined) {
-      queue = new Queue(this.lookups, query, this.#turns, () => this.#queues.delete(key));
+      queue = new Queue(this.lookups, query, this.#alone, () => this.#queues.delete(key));
       this.#queues.set(key, queue);
     }
     return queue.add(identifier, deadline, signal);
@@ -72,7 +73,7 @@ class Queue {
   constructor(
     private readonly lookups: Lookups,
     private readonly query: Query,
-    private readonly turns: Turns,
+    private readonly alone: Semaphore,
     private readonly onIdle: () => void,
   ) {}
 
@@ -81,7 +82,7 @@ class Queue {
     deadline: number,
     signal: AbortSignal | undefined,
   ): Promise<Resolution> {
-    const onHalfTime = (waiter: Waiter) => void this.#single(waiter, {}, this.turns);
+    const onHalfTime = (waiter: Waiter) => void this.#single(waiter, {}, this.alone);
     const waiter = new Waiter(identifier, deadline, signal, onHalfTime);
     this.#waiting.push(waiter);
     this.#flush();
@@ -137,10 +138,10 @@ class Queue {
   }
 
   /** Looks one up by the rules of all calls. */
-  async #single(waiter: Waiter, options: Pick<UnaryOptions, "failed"> = {}, turns?: Turns) {
+  async #single(waiter: Waiter, options: Pick<UnaryOptions, "failed"> = {}, alone?: Semaphore) {
     const { identifier, deadline } = waiter;
     const signal = waiter.goAlone();
-    const turn: Turn | undefined = turns && ((attempt) => turns.take(attempt, deadline, signal));
+    const turn: Turn | undefined = alone && ((attempt) => alone.run(attempt, deadline, signal));
     try {
       waiter.resolve(
         await this.lookups.single(this.query, identifier, { ...options, deadline, signal, turn }),
@@ -188,10 +189,12 @@ class Queue {
    * for them.
    */
   #fail(waiter: Waiter, error: unknown): void {
-    if (error instanceof PolynymError && isTransient(error)) {
-      void this.#single(waiter, { failed: error }, this.turns);
-    } else if (error instanceof PolynymError && needsRoom(error)) {
-      void this.#single(waiter, {}, this.turns);
+    if (error instanceof UnreachableError || !(error instanceof PolynymError)) {
+      waiter.reject(error);
+    } else if (isTransient(error)) {
+      void this.#single(waiter, { failed: error }, this.alone);
+    } else if (needsRoom(error)) {
+      void this.#single(waiter, {}, this.alone);
     } else {
       waiter.reject(error);
     }

@@ -1,7 +1,7 @@
 // Look-ups of any number of identifiers.
 import type { Caller } from "../calls/caller.js";
 import { type Attempts, isTransient } from "../calls/retries.js";
-import { type Code, PolynymError } from "../errors.js";
+import { type Code, PolynymError, UnreachableError } from "../errors.js";
 import type { Identifier } from "../gen/polynym/v1/types.js";
 import { until } from "../signals.js";
 import {
@@ -27,15 +27,18 @@ interface Item {
   identifier: Identifier;
   index: number;
   size: number;
+  /** How many attempts of it have failed. */
+  failed: number;
 }
 
 /** The look-ups of one call of `resolveMany`. */
 export class Many {
   readonly #outcomes: Outcome[];
-  readonly #attempts: Attempts;
-  /** What is yet to be asked for. */
+  /** The items that were not requested yet. */
   #items: Item[];
-  /** What the server refused for now. */
+  /** The items to request one at a time. */
+  #alone: Item[] = [];
+  /** The items that the server refused for now. */
   #refused: Item[] = [];
 
   constructor(
@@ -49,63 +52,63 @@ export class Many {
       identifier,
       index,
       size: sizeOf(identifier),
+      failed: 0,
     }));
     this.#outcomes = new Array<Outcome>(identifiers.length);
-    this.#attempts = caller.attempts({ name: "resolveMany", changes: false }, options);
   }
 
   /** The outcomes, in the order of the identifiers. */
   async outcomes(): Promise<Outcome[]> {
     do {
-      while (this.#items.length > 0) {
-        const batch = this.lookups.firstBatch(this.#items);
-        this.#items = this.#items.slice(batch.length);
-        await this.#ask(batch);
+      while (this.#alone.length + this.#items.length > 0) {
+        const item = this.#alone.shift();
+        await (item ? this.#askAlone(item) : this.#askBatch());
       }
     } while (await this.#again());
     return this.#outcomes;
   }
 
-  async #ask(batch: Item[]): Promise<void> {
+  async #askBatch(): Promise<void> {
+    const batch = this.lookups.firstBatch(this.#items);
+    this.#items = this.#items.slice(batch.length);
     const identifiers = batch.map(({ identifier }) => identifier);
+    const attempts = this.#attempts(batch);
     try {
-      const outcomes = await this.lookups.batch(this.query, identifiers, this.#callOptions());
+      const options = { ...this.options, attempts };
+      const outcomes = await this.lookups.batch(this.query, identifiers, options);
+      batch.forEach((item) => (item.failed = attempts.failed));
       if (outcomes === undefined) {
         this.#items.unshift(...batch);
       } else {
-        await this.#take(batch, outcomes);
+        this.#take(batch, outcomes, attempts.mayRepeat);
       }
     } catch (error) {
       this.#fail(batch, error);
     }
   }
 
-  async #take(batch: Item[], outcomes: Outcome[]): Promise<void> {
+  #take(batch: Item[], outcomes: Outcome[], mayRepeat: boolean): void {
     const those = (is: (outcome: Outcome) => boolean) =>
       batch.filter((_, item) => is(outcomes[item] as Outcome));
     batch.forEach(({ index }, item) => (this.#outcomes[index] = outcomes[item] as Outcome));
-    this.#refused.push(
-      ...those((outcome) => outcome instanceof PolynymError && isTransient(outcome)),
-    );
+    if (mayRepeat) {
+      this.#refused.push(
+        ...those((outcome) => outcome instanceof PolynymError && isTransient(outcome)),
+      );
+    }
     const truncated = those(isTruncated);
     // A response has at least one item.
     const alone = truncated.length === batch.length ? truncated.splice(0, 1) : [];
     this.#items.unshift(...truncated);
-    for (const item of [
-      ...alone,
-      ...those((outcome) => needsRoom(outcome) && !isTruncated(outcome)),
-    ]) {
-      await this.#askAlone(item);
-    }
+    this.#alone = [...alone, ...those((outcome) => needsRoom(outcome) && !isTruncated(outcome))];
   }
 
   async #askAlone(item: Item): Promise<void> {
     try {
-      this.#outcomes[item.index] = await this.lookups.single(
-        this.query,
-        item.identifier,
-        this.#callOptions(),
-      );
+      this.#outcomes[item.index] = await this.lookups.single(this.query, item.identifier, {
+        ...this.options,
+        attempts: this.#attempts([item]),
+      });
     } catch (error) {
       this.#fail([item], error);
     }
@@ -119,13 +122,12 @@ export class Many {
     if (!(failure instanceof PolynymError)) {
       throw failure;
     }
-    const isFinal = FINAL.has(failure.code);
-    for (const { index } of isFinal ? [...items, ...this.#items] : items) {
-      this.#outcomes[index] = failure;
+    let failed = items;
+    if (failure instanceof UnreachableError || FINAL.has(failure.code)) {
+      failed = [...items, ...this.#alone, ...this.#items, ...this.#refused];
+      [this.#alone, this.#items, this.#refused] = [[], [], []];
     }
-    if (isFinal) {
-      [this.#items, this.#refused] = [[], []];
-    }
+    failed.forEach(({ index }) => (this.#outcomes[index] = failure));
   }
 
   /**
@@ -135,7 +137,8 @@ export class Many {
   async #again(): Promise<boolean> {
     const failures = this.#refused.map(({ index }) => this.#outcomes[index] as PolynymError);
     const [failure] = failures.sort((a, b) => (b.retryAfterMs ?? 0) - (a.retryAfterMs ?? 0));
-    const delay = failure && this.#attempts.resume(failure);
+    const attempts = this.#attempts(this.#refused);
+    const delay = failure && attempts.resume(failure);
     const time = performance.now() + (delay ?? Infinity);
     if (time >= this.caller.deadline(this.options)) {
       return false;
@@ -143,11 +146,18 @@ export class Many {
     const signals = [this.options.signal, this.caller.closed];
     await until(time, signals);
     [this.#items, this.#refused] = [this.#refused, []];
-    return !signals.some((signal) => signal?.aborted);
+    this.#items.forEach((item) => (item.failed = attempts.failed));
+    const ended = signals.find((signal) => signal?.aborted);
+    if (ended !== undefined) {
+      this.#fail([], ended.reason);
+    }
+    return this.#items.length > 0;
   }
 
-  #callOptions(): ResolveOptions {
-    return { ...this.options, retries: this.#attempts.left };
+  /** The attempts of a request for these items: as many are left as each of them has. */
+  #attempts(items: Item[]): Attempts {
+    const failed = items.reduce((most, item) => Math.max(most, item.failed), 0);
+    return this.caller.attempts({ name: "resolveMany", changes: false }, this.options, failed);
   }
 }
 

@@ -134,9 +134,7 @@ class AsyncCalls:
         if isinstance(step, Sleep):
             return await self.sleep(step.seconds)
         end = time.monotonic() + step.timeout
-        for seconds in self._connection(step.server).looks(end):
-            await self.sleep(seconds)
-            self.rules.check()
+        await self.wait_for(step.server, end)
         options = {"timeout": max(end - time.monotonic(), 0), "metadata": step.metadata}
         call = self.open(step.server, "unary_unary", step.method, step.request, **options)
         try:
@@ -149,6 +147,12 @@ class AsyncCalls:
             if self.rules.is_closed and not is_cancelled():
                 raise closed_fault() from None
             raise
+
+    async def wait_for(self, server: Server, end: float) -> None:
+        """Waits for the connection to a server."""
+        for seconds in self._connection(server).looks(end):
+            await self.sleep(seconds)
+            self.rules.check()
 
     async def sleep(self, seconds: float) -> None:
         """Waits, but not longer than until the client is closed."""
@@ -179,18 +183,25 @@ class AsyncStream:
         timeout: float | None,
         metadata: Metadata,
     ) -> None:
+        self._calls = calls
         self._rules = calls.rules
         self._rules.check()
+        self._kind = kind
         self._method = method
+        self._request = request
+        self._timeout = timeout
+        self._metadata = calls.rules.headers(metadata)
         self._began = time.monotonic()
         self._server = calls.rules.servers.next()
-        headers = calls.rules.headers(metadata)
-        self._call = calls.open(
-            self._server, kind, method, request, timeout=timeout, metadata=headers
-        )
+        self._call: Any = None
 
-    def __aiter__(self) -> AsyncIterator[Any]:
-        """Returns the responses, with errors of gRPC."""
+    async def begin(self) -> AsyncIterator[Any]:
+        """Returns the responses, with errors of gRPC, when there is a connection."""
+        await self._calls.wait_for(self._server, self._rules.deadline(self._timeout))
+        options = {"timeout": self._timeout, "metadata": self._metadata}
+        self._call = self._calls.open(
+            self._server, self._kind, self._method, self._request, **options
+        )
         responses: AsyncIterator[Any] = aiter(self._call)
         return responses
 
@@ -198,9 +209,9 @@ class AsyncStream:
         """Yields the responses, with errors of this package."""
         error: PolynymError | None = None
         try:
-            async for response in self:
+            async for response in await self.begin():
                 yield response
-        except grpc.RpcError as fault:
+        except (grpc.RpcError, PolynymError) as fault:
             error = self._rules.error_of(fault)
             raise error from fault
         except asyncio.CancelledError:
@@ -219,7 +230,8 @@ class AsyncStream:
 
     def cancel(self) -> None:
         """Cancels the call."""
-        self._call.cancel()
+        if self._call is not None:
+            self._call.cancel()
 
     def replace_connection(self) -> None:
         """Lets the next call have a new connection."""

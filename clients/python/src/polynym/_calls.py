@@ -101,8 +101,8 @@ class Calls:
         delay: float | None = 0.0
         while delay is not None:
             self.sleep(delay)
-            stream = Stream(self, "unary_stream", method, prepared, timeout, metadata)
             try:
+                stream = Stream(self, "unary_stream", method, prepared, timeout, metadata)
                 return (yield from stream.responses())
             except PolynymError as error:
                 delay = patience.delay() if error.is_never_sent else None
@@ -143,10 +143,13 @@ class Calls:
         caller = connection.caller("unary_unary", step.method)
         end = time.monotonic() + step.timeout
         with self.errors_of_closing():
-            for seconds in connection.looks(end):
-                self.sleep(seconds)
+            self._wait_for(connection, end)
             timeout = max(end - time.monotonic(), 0)
             return caller(step.request, timeout=timeout, metadata=step.metadata)
+
+    def _wait_for(self, connection: Connection, end: float) -> None:
+        for seconds in connection.looks(end):
+            self.sleep(seconds)
 
     def sleep(self, seconds: float) -> None:
         """Waits, but not longer than until the client is closed."""
@@ -155,9 +158,10 @@ class Calls:
     def open(
         self, server: Server, kind: str, method: Method[Any, Any], request: Any, **options: Any
     ) -> Any:
-        """Begins a stream. Returns the call of gRPC."""
+        """Begins a stream, when there is a connection. Returns the call of gRPC."""
         connection = self._connection(server)
         with self.errors_of_closing():
+            self._wait_for(connection, self.rules.deadline(options["timeout"]))
             call = connection.caller(kind, method)(request, **options)
         # A channel ends when nobody has it.
         self._connection_of[call] = connection
@@ -217,10 +221,12 @@ class Stream:
         self._method = method
         self._began = time.monotonic()
         self._server = calls.rules.servers.next()
-        headers = calls.rules.headers(metadata)
-        self._call = calls.open(
-            self._server, kind, method, request, timeout=timeout, metadata=headers
-        )
+        options = {"timeout": timeout, "metadata": calls.rules.headers(metadata)}
+        try:
+            self._call = calls.open(self._server, kind, method, request, **options)
+        except PolynymError as error:
+            self._note(error)
+            raise
 
     def __next__(self) -> Any:
         """Waits for a response."""
@@ -239,10 +245,13 @@ class Stream:
 
     def end(self, error: PolynymError | None) -> None:
         """Notes the end of the stream, by an error or without one."""
+        self._note(error)
+        self.cancel()
+
+    def _note(self, error: PolynymError | None) -> None:
         if error is not None and error.is_never_sent:
             self._server.leave()
         self._rules.observe(self._server, self._method, self._began, error)
-        self.cancel()
 
     def cancel(self) -> None:
         """Cancels the call.

@@ -30,13 +30,15 @@ from polynym.errors import (
 
 REJECTED = {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "UNAUTHENTICATED", "PERMISSION_DENIED"}
 """The codes with which a server refuses a call: earlier attempts remain unsettled."""
+LEAST_PATIENCE = 0.02
+"""The seconds before its deadline in which a call no longer waits for a server."""
 FIRST_BACKOFF = 0.1
 RETRY_JITTER = 0.2
 TOKENS = 10.0
 TOKENS_OF_SUCCESS = 0.1
 BATCH_ITEMS = 1000
 CHECK_HEALTH = Method("/grpc.health.v1.Health/Check", Empty, Empty, reads=True)
-"""Its request without a service is empty. What the answer says does not matter."""
+"""Its request without a service is empty. The content of the answer does not matter."""
 
 
 class Send(NamedTuple):
@@ -177,13 +179,17 @@ class Rules:
     ) -> Steps[Response]:
         """Calls a method until it succeeds or its error is final.
 
-        `made` attempts precede this call; the limit is for all.
+        `made` attempts precede this call, and count.
         """
         return Call(self, method, request, deadline, metadata, made=made).run()
 
 
 class Patience:
-    """How a call waits until a server can be reached."""
+    """How a call waits until a server can be reached.
+
+    A wait takes at most half of the time that is left, so that a server that is back by the
+    deadline is found.
+    """
 
     def __init__(self, rules: Rules, deadline: float) -> None:
         self._rules = rules
@@ -199,11 +205,12 @@ class Patience:
             self._wait *= 2
         else:
             return None
-        return delay if time.monotonic() + delay < self._deadline else None
+        left = self._deadline - time.monotonic()
+        return min(delay, left / 2) if left > LEAST_PATIENCE else None
 
 
 class Call(Generic[Request, Response]):
-    """A call with its attempts: `made` precede it, and `most` is the limit for all.
+    """A call with its attempts. `made` attempts precede it; `most` is the limit.
 
     The end of a shared call by its deadline says nothing of the connection: its callers have left.
     """
@@ -271,7 +278,7 @@ class Call(Generic[Request, Response]):
             error = self._rules.error_of(fault)
             if not (self._is_shared and error.code == "DEADLINE_EXCEEDED"):
                 server.failed(error)
-            self._is_counted = error.is_from_server or server.loses(began)
+            self._is_counted = not is_lost(error) or server.loses(began)
             self._rules.observe(server, self._method, began, error, number)
             raise
         server.answered()
@@ -352,6 +359,11 @@ def is_outcome_unknown(error: PolynymError) -> bool:
         # The library has no room for an answer: RESOURCE_EXHAUSTED.
         return error.code in ("UNAVAILABLE", "RESOURCE_EXHAUSTED")
     return error.reason in ("OUTCOME_UNKNOWN", "ANSWERS_UNREAD")
+
+
+def is_lost(error: PolynymError) -> bool:
+    """Returns whether an attempt was lost with its connection."""
+    return error.code == "UNAVAILABLE" and not error.is_from_server and not error.is_never_sent
 
 
 def is_rejected(error: PolynymError) -> bool:

@@ -92,7 +92,7 @@ class Server:
     def failed(self, error: PolynymError) -> None:
         """Notes the failure of an attempt. The last of several deadlines ends the connection.
 
-        One that has never answered may be still on its way to the server.
+        A server that has never answered on it is left, if there are others.
         """
         if error.is_from_server:
             self.answered()

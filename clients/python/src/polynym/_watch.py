@@ -208,7 +208,7 @@ class Watch(Iterator[WatchEvent]):
                 error = ENDED
             except StopIteration:
                 error = ENDED
-            except grpc.RpcError as fault:
+            except (grpc.RpcError, PolynymError) as fault:
                 error = self._calls.rules.error_of(fault)
             self._end_stream(error)
             self._wait_before_resuming(error)
@@ -247,11 +247,14 @@ class Watch(Iterator[WatchEvent]):
         return response
 
     def _open(self) -> Stream:
+        if self._closed.is_set():
+            raise StopIteration
+        request = self._progress.request()
+        stream = Stream(self._calls, "unary_stream", WATCH, request, None, ())
         with self._lock:
             if self._closed.is_set():
+                stream.cancel()
                 raise StopIteration
-            request = self._progress.request()
-            stream = Stream(self._calls, "unary_stream", WATCH, request, None, ())
             self._stream = stream
             self._watchdog = Watchdog(lambda: self._give_up(stream))
             return stream
@@ -317,7 +320,7 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
                 error = ENDED
             except StopAsyncIteration:
                 error = ENDED
-            except grpc.RpcError as fault:
+            except (grpc.RpcError, PolynymError) as fault:
                 error = self._calls.rules.error_of(fault)
             except asyncio.CancelledError:
                 error = self._error_of_closing()
@@ -352,7 +355,9 @@ class AsyncWatch(AsyncIterator[WatchEvent]):
             return await asyncio.wait_for(anext(self._responses), LONGEST_SILENCE)
         request = self._progress.request()
         self._stream = AsyncStream(self._calls, "unary_stream", WATCH, request, None, ())
-        responses: AsyncIterator[v1.WatchResponse] = aiter(self._stream)
+        responses: AsyncIterator[v1.WatchResponse] = await self._stream.begin()
+        if self._is_closed:
+            raise StopAsyncIteration
         first = await asyncio.wait_for(anext(responses), FIRST_RESPONSE)
         self._responses = responses
         return first

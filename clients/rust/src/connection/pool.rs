@@ -1,5 +1,5 @@
-//! The open connections to all addresses of the servers. Calls take turns among them. What is lost
-//! is connected again by the next call, in a task of its own.
+//! The open connections to all addresses of the servers. Calls take turns among them. The
+//! next call opens a lost connection again, in a task of its own.
 
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
@@ -53,7 +53,7 @@ struct State {
     cause: Cause,
 }
 
-/// What is done for the connections. No step waits for another.
+/// A step of opening connections. Steps run independently of each other.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     /// Finds the addresses of a server.

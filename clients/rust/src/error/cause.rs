@@ -1,4 +1,4 @@
-//! What became of a call that the server did not answer.
+//! The reasons for which a call has no answer of the server.
 
 use std::error::Error;
 use std::iter::successors;

@@ -17,8 +17,8 @@ use crate::reasons::{ANSWER_TOO_LARGE, USER_TOO_LARGE};
 use crate::v1::batch_resolve_identities_response::Found;
 use crate::v1::{BatchResolveIdentitiesRequest, Identifier, ResolveIdentityRequest};
 
-/// Resolves all, in requests of at most 1,000, in rounds that are one attempt each. What a round
-/// leaves unanswered for the moment is asked again after a delay.
+/// Resolves all, in requests of at most 1,000, in rounds that are one attempt each. Items
+/// that a round leaves unanswered for the moment are requested again after a delay.
 pub async fn resolve(look_up: Resolve<Vec<Identifier>>) -> Vec<Result<Found, Error>> {
     let count = look_up.target.len();
     let waiting = (0..count).collect();

@@ -19,6 +19,9 @@ use crate::v1::{Consistency, ResolveIdentityRequest, ResolveIdentityResponse};
 /// The time after which a call is stalled: others with the same options do not wait for it.
 const STALL_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// How long a look-up waits for the end of its call beyond the deadline that both have.
+const GRACE: Duration = Duration::from_millis(100);
+
 /// Whether a look-up can share a call. Linearizable look-ups and those of the past cannot.
 pub fn may_share(request: &ResolveIdentityRequest) -> bool {
     request.consistency != Consistency::Linearizable as i32 && request.as_of.is_none()
@@ -41,10 +44,10 @@ pub async fn resolve(
     if let Some((slot, group)) = first {
         start(slot, client.clone(), group);
     }
-    // What is left of the time must suffice for a call of its own.
+    // The second half of the time is for a call of its own.
     let mut reply = timeout_at(now + (deadline - now) / 2, &mut answer).await;
     if reply.is_err() && caller.is_single() {
-        reply = timeout_at(deadline, answer).await;
+        reply = timeout_at(deadline + GRACE, answer).await;
     }
     drop(caller);
     match reply {
@@ -78,9 +81,10 @@ async fn alone(
     request: ResolveIdentityRequest,
     deadline: Instant,
 ) -> Answer {
-    let Ok(_turn) = timeout_at(deadline, batches.alone.acquire()).await else {
+    let turn = timeout_at(deadline, batches.alone.acquire()).await;
+    if turn.is_err() || Instant::now() >= deadline {
         return Err(Error::deadline());
-    };
+    }
     client.until(deadline).directory().resolve_identity(request).await
 }
 

@@ -116,9 +116,10 @@ impl Collections {
         }
     }
 
-    /// Decides the mutations in a transaction. What was carried out before rests on documents that
-    /// it does not write, and that the snapshot of a router may lack: then all are decided again,
-    /// on a snapshot that has what the shards of these documents have acknowledged.
+    /// Decides the mutations in a transaction. The answer to one that was carried out before comes
+    /// from documents that the transaction does not write, and the snapshot of a router may lack
+    /// their latest versions. If there is one, all are decided again, on a snapshot that has all
+    /// writes which the shards of these documents have acknowledged.
     async fn decide_together(
         &self,
         mutations: &[Mutation],

@@ -14,7 +14,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 
 use super::exchange::Exchange;
-use super::{LineForm, LineWriter};
+use super::{EVENTS, LineForm, LineWriter};
 use crate::connect::envelope::next_message;
 use crate::connect::{error, header};
 use crate::rich_status::internal;
@@ -37,7 +37,7 @@ pub async fn respond(
         && let Some(status) = failure(polled)
     {
         return match form {
-            LineForm::Events if is_transient(&status) => transient(form, &status),
+            LineForm::Events if is_transient(&status) => transient_events(&status),
             _ => error::response(&status),
         };
     }
@@ -59,9 +59,9 @@ fn is_transient(status: &Status) -> bool {
 
 /// The response to a watch that failed at once and may succeed later: by any other status than 200
 /// an `EventSource` would end for good (HTML standard, section 9.2.2).
-fn transient(form: LineForm, status: &Status) -> Response<Body> {
-    let mut response = Response::new(error::body(form.error(status)));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+fn transient_events(status: &Status) -> Response<Body> {
+    let mut response = Response::new(error::body(LineForm::Events.error(status)));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     response
 }
 

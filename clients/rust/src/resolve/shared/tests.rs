@@ -11,7 +11,7 @@ use super::*;
 use crate::batch::Queue;
 use crate::batch::group::{MAX_BYTES, MAX_ITEMS};
 use crate::fake::{Answer as Fakes, Fake, status};
-use crate::{Builder, email, handle};
+use crate::{Builder, Kind, email, handle};
 
 #[test]
 fn only_look_ups_that_can_share_an_answer_share_a_call() {
@@ -156,6 +156,17 @@ async fn look_ups_leave_a_silent_call_at_half_of_their_time() {
     let client = fake.builder().timeout(Duration::from_secs(4)).connect_lazy().unwrap();
     assert_eq!(found(&look_up(&client, 40).await), 40);
     assert_eq!(fake.counts().len(), 2 + 39);
+}
+
+#[tokio::test]
+async fn a_look_up_that_has_its_call_for_itself_sends_no_other_at_its_deadline() {
+    let fake = Fake::start(|_| Fakes::Never).await;
+    let client = fake.builder().connect().await.unwrap().with_timeout(Duration::from_millis(50));
+    for n in 1..=20 {
+        let error = client.resolve(handle("joe")).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::DeadlineExceeded);
+        assert!(fake.counts().len() <= n);
+    }
 }
 
 #[tokio::test]

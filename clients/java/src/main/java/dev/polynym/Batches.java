@@ -8,7 +8,7 @@ import dev.polynym.v1.Identifier;
 import dev.polynym.v1.ResolveIdentityResponse;
 import io.grpc.Status;
 
-/** What a call for several identifiers may have, and what becomes of its items. */
+/** The limits of a call for several identifiers, and the results of its items. */
 final class Batches {
   private static final int MAX_BYTES = 900 * 1024;
 

@@ -203,7 +203,7 @@ public final class ClientBuilder {
 
   /**
    * Sets what is called after each attempt of a unary call, such as for logs and metrics. It must
-   * be quick, and for all threads. What it throws is logged, and fails no call.
+   * be quick, and for all threads. Its exceptions are logged, and fail no call.
    *
    * @param function gets the attempt
    * @return this

@@ -208,8 +208,8 @@ public final class PolynymClient implements AutoCloseable {
   }
 
   /**
-   * Finds the user who owns an identifier, without blocking. What depends on the future should not
-   * block, unless it has an executor of its own, as that of {@code thenApplyAsync}.
+   * Finds the user who owns an identifier, without blocking. Stages that depend on the future
+   * should not block, unless they have an executor of their own, as by {@code thenApplyAsync}.
    *
    * @param identifier the identifier, as typed
    * @param options how to resolve it

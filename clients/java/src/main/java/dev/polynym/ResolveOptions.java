@@ -128,7 +128,7 @@ public final class ResolveOptions {
     return inherited == null ? own : own.minimum(inherited);
   }
 
-  /** What look-ups of one call have in common: all options but the timeout. */
+  /** The options that the look-ups of one call have in common: all but the timeout. */
   ResolveIdentityRequest shared() {
     return template;
   }

@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 
-/** What calls do while servers fail, are away, or the client is closed. */
+/** Calls while servers fail, are away, or the client is closed. */
 @Timeout(60)
 class OutageTest {
   private static final CreateUserRequest CREATE = CreateUserRequest.getDefaultInstance();

@@ -18,7 +18,7 @@ public final class CallFuture<RespT> extends CompletableFuture<RespT> {
     this.call = call;
   }
 
-  /** Begins a call. What it throws is the outcome of the future. */
+  /** Begins a call. If that throws, the future fails with the exception. */
   public static <ReqT, RespT> CallFuture<RespT> start(ClientCall<ReqT, RespT> call, ReqT request) {
     CallFuture<RespT> future = new CallFuture<>(call);
     try {

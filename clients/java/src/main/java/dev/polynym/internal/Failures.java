@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The errors of calls that got no answer of the server, in plain words. */
 final class Failures {
-  /** What gRPC says of streams that the server has refused, or not seen before it said goodbye. */
+  /** The messages of gRPC for streams that the server refused, or had not seen at its GOAWAY. */
   private static final Pattern REFUSED =
       Pattern.compile("REFUSED_STREAM|GOAWAY closed (un)?sent stream");
 
@@ -17,7 +17,7 @@ final class Failures {
 
   private Failures() {}
 
-  /** The typed error of a status. What gRPC itself says becomes the cause. */
+  /** The typed error of a status. The exception of gRPC becomes the cause. */
   static PolynymException of(
       Status status, @Nullable Metadata trailers, String requestId, boolean reached) {
     PolynymException error = PolynymException.of(status, trailers, requestId);

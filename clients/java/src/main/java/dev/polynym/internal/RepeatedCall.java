@@ -10,6 +10,7 @@ import io.grpc.Deadline;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
+import java.time.Duration;
 import java.util.Objects;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
@@ -33,6 +34,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   private @Nullable ReqT request;
   private boolean compressed;
   private @Nullable ServerConnection server;
+  private long begun;
 
   private @Nullable ClientCall<ReqT, RespT> attempt;
   private @Nullable Future<?> retry;
@@ -49,8 +51,8 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     this.executor = chosen == null ? Runnable::run : chosen;
   }
 
-  /** An attempt begins. Its listener calls {@link #ended} with its end. */
-  abstract Listener<RespT> attempt(AttemptTracer tracer);
+  /** The listener of an attempt that begins now. It calls {@link #ended}. */
+  abstract Listener<RespT> answer(AttemptTracer tracer);
 
   /** The end of an attempt: the call ends, or waits for the next one. */
   abstract void ended(Status status, Metadata trailers, boolean reached);
@@ -108,6 +110,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
   }
 
   private void begin() {
+    begun = System.nanoTime();
     try {
       if (rules.isClosed()) {
         fail(new ClosedException(requestId()));
@@ -116,7 +119,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       ServerConnection picked = rules.servers().pick(server);
       if (picked == null && rules.retries().waitForReady()) {
         server = null;
-        missed();
+        ended(Failures.unreachable(), new Metadata(), false);
         return;
       }
       server = picked == null ? rules.servers().any() : picked;
@@ -126,17 +129,12 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     }
   }
 
-  /** An attempt that found no connected server. */
-  void missed() {
-    ended(Failures.unreachable(), new Metadata(), false);
-  }
-
   private void send(ServerConnection target) {
     AttemptTracer tracer = new AttemptTracer();
     ClientCall<ReqT, RespT> call =
         target.channel().newCall(method, options.withStreamTracerFactory(tracer));
     try {
-      transmit(call, attempt(tracer));
+      transmit(call, answer(tracer));
     } catch (RuntimeException | Error failed) {
       failUnsent(failed);
       call.cancel("the call cannot be sent", failed);
@@ -219,6 +217,12 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     return inherited == null ? own : own.minimum(inherited);
   }
 
+  /** The time of the current attempt. */
+  final Duration elapsed() {
+    return Duration.ofNanos(System.nanoTime() - begun);
+  }
+
+  /** The server of the current attempt; null if none was connected. */
   final @Nullable ServerConnection server() {
     return server;
   }

@@ -1,18 +1,20 @@
 package dev.polynym.internal;
 
-import java.lang.ref.WeakReference;
+import java.util.Collections;
+import java.util.Set;
+import java.util.WeakHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Limits retries while most attempts fail, as gRPC's A6: a failed attempt takes a token, an answer
- * gives a tenth of one, and no attempt is repeated while less than half of them are left.
+ * gives a tenth of one, and no attempt is repeated while half of them or fewer are left.
  */
 final class RetryBudget {
   private static final int TOKEN = 10;
   private static final int MAX = 10 * TOKEN;
 
   private int tenths = MAX;
-  private WeakReference<Object> lost = new WeakReference<>(null);
+  private final Set<Object> lost = Collections.newSetFromMap(new WeakHashMap<>());
 
   /** Notes an answer. */
   synchronized void answered() {
@@ -24,8 +26,7 @@ final class RetryBudget {
    * count as one.
    */
   synchronized void failed(@Nullable Object lostConnection) {
-    if (lostConnection == null || lost.get() != lostConnection) {
-      lost = new WeakReference<>(lostConnection);
+    if (lostConnection == null || lost.add(lostConnection)) {
       tenths = Math.max(tenths - TOKEN, 0);
     }
   }

@@ -24,6 +24,9 @@ public record RetryPolicy(
   /** The answer of {@link #delay} for an error that is final. */
   public static final long NEVER = -1;
 
+  /** The time before its deadline in which a call no longer waits for a server. */
+  private static final long LEAST_PATIENCE = TimeUnit.MILLISECONDS.toNanos(20);
+
   private static final long BACKOFF_UNIT = TimeUnit.MILLISECONDS.toNanos(100);
   private static final int MAX_DOUBLINGS = 7;
   private static final double DELAY_JITTER = 0.2;
@@ -54,7 +57,9 @@ public record RetryPolicy(
     double doubled = firstWait.toNanos() * Math.pow(2, tries - 1);
     double wait = Math.min(doubled, longestWait.toNanos());
     double jitter = (1 + ThreadLocalRandom.current().nextDouble()) / 2;
-    return within(deadline, (long) (wait * jitter));
+    // At most half of the time that is left: a server that is back by the deadline is found.
+    long left = deadline.timeRemaining(TimeUnit.NANOSECONDS);
+    return left < LEAST_PATIENCE ? NEVER : Math.min((long) (wait * jitter), left / 2);
   }
 
   private static long within(Deadline deadline, long delay) {

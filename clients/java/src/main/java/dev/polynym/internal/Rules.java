@@ -114,7 +114,7 @@ public final class Rules extends Channel {
     }
   }
 
-  /** Tells the user's observer of an attempt. What it throws does not reach the call. */
+  /** Reports an attempt to the user's observer, whose exceptions do not reach the call. */
   void observe(Attempt attempt) {
     if (observer != null) {
       try {

@@ -44,7 +44,7 @@ final class StreamCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
   }
 
   @Override
-  Listener<RespT> attempt(AttemptTracer tracer) {
+  Listener<RespT> answer(AttemptTracer tracer) {
     current = tracer;
     return new Answers(tracer);
   }

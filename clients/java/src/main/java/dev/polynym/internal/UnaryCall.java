@@ -6,7 +6,6 @@ import io.grpc.CallOptions;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.Status;
-import java.time.Duration;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -17,7 +16,6 @@ import org.jspecify.annotations.Nullable;
 final class UnaryCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
   private final @Nullable CallerExecutor caller;
   private final Attempts attempts;
-  private long begun = System.nanoTime();
   private @Nullable Object lostWith;
   private @Nullable PolynymException failure;
 
@@ -78,15 +76,8 @@ final class UnaryCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
   }
 
   @Override
-  Listener<RespT> attempt(AttemptTracer tracer) {
-    begun = System.nanoTime();
+  Listener<RespT> answer(AttemptTracer tracer) {
     return new Answer(tracer);
-  }
-
-  @Override
-  void missed() {
-    begun = System.nanoTime();
-    super.missed();
   }
 
   @Override
@@ -127,12 +118,11 @@ final class UnaryCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
   }
 
   private void observe(int number, Status.Code code, String reason) {
-    Duration duration = Duration.ofNanos(System.nanoTime() - begun);
     String service = Objects.requireNonNull(method.getServiceName());
     String name = Objects.requireNonNull(method.getBareMethodName());
     ServerConnection server = server();
     String address = server == null ? null : server.address();
-    rules.observe(new Attempt(service, name, number, duration, code, reason, address));
+    rules.observe(new Attempt(service, name, number, elapsed(), code, reason, address));
   }
 
   @Override

@@ -1,15 +1,18 @@
-// Calls that take turns.
+// Calls that wait for each other.
 import { DeadlineExceededError } from "../errors.js";
 import { until } from "../signals.js";
 
-/** Lets so many calls go at once. The others wait. */
-export class Turns {
+/** Lets so many calls of a client go at once. The others wait. */
+export class Semaphore {
   readonly #waiting = new Set<() => void>();
 
-  constructor(private free: number) {}
+  constructor(
+    private free: number,
+    private readonly closed: AbortSignal,
+  ) {}
 
   /** Calls the function when it is its turn. */
-  async take<T>(call: () => Promise<T>, deadline: number, signal: AbortSignal): Promise<T> {
+  async run<T>(call: () => Promise<T>, deadline: number, signal: AbortSignal): Promise<T> {
     if (this.free > 0) {
       this.free--;
     } else {
@@ -18,7 +21,7 @@ export class Turns {
     try {
       return await call();
     } finally {
-      this.#pass();
+      this.#release();
     }
   }
 
@@ -26,9 +29,10 @@ export class Turns {
     let begin!: () => void;
     const turn = new Promise<void>((resolve) => (begin = resolve));
     this.#waiting.add(begin);
-    await until(deadline, [signal], turn);
+    await until(deadline, [signal, this.closed], turn);
     if (this.#waiting.delete(begin)) {
       signal.throwIfAborted();
+      this.closed.throwIfAborted();
       throw new DeadlineExceededError({
         code: "DEADLINE_EXCEEDED",
         message: "the deadline has passed",
@@ -36,7 +40,7 @@ export class Turns {
     }
   }
 
-  #pass(): void {
+  #release(): void {
     const [next] = this.#waiting;
     if (next === undefined) {
       this.free++;
