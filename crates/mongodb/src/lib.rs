@@ -182,6 +182,7 @@ impl Mongo {
                 as Arc<dyn LookUps>
         })
     }
+
     /// Fails if the program does not support the versions of the store: a later schema may have
     /// another form.
     fn check_versions(&self) -> Result<(), Error> {

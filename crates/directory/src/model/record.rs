@@ -181,8 +181,7 @@ impl Record {
         Claim { owner: Some(self.id()), guard, hold: None, rules_version }
     }
 
-    /// Adds the guard of an identifier by these rules, if it has one and the tenant's policies
-    /// require it.
+    /// Adds the guard of an identifier, if it has one and the tenant's policies require it.
     pub(crate) fn guard(&mut self, identifier: &Identifier, policies: &Policies) {
         let guard = policies.guard(identifier);
         let guarded = guard.map(|guard| Guarded { handle: identifier.clone(), guard });

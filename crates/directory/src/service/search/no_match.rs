@@ -161,16 +161,13 @@ impl Directory {
         }
     }
 
-    /// Whether a path finds a user. Paths that the store cannot evaluate are no reason.
+    /// Whether a path finds a user.
     async fn has_entries(
         &self,
         context: &RequestContext<'_>,
         path: &AccessPath,
     ) -> Result<bool, Error> {
-        match self.backend.search.probe(&context.tenant, path, 1).await {
-            Err(Error::IndexChanging) => Ok(true),
-            probed => Ok(probed? > 0),
-        }
+        Ok(self.backend.search.probe(&context.tenant, path, 1).await? > 0)
     }
 }
 
