@@ -13,7 +13,7 @@ impl Version {
     /// The starts of the canonical forms, by these rules, of the identifiers of a kind that start
     /// with typed text: case, width and composition are folded, phone numbers lose their
     /// punctuation. There are several if the next character decides: a capital sigma is final at
-    /// the end of a word.
+    /// the end of a word, and an escaped `@` of an address begins a profile or ends a page.
     ///
     /// ```
     /// use polynym_identifier::{Kind, Rules};
@@ -30,7 +30,7 @@ impl Version {
             Kind::Handle => handle(typed),
             Kind::Phone => phone::dialled_prefix(typed).unwrap_or_else(|| typed.to_owned()),
             Kind::Social => social(typed),
-            Kind::Url => url::prefix(typed),
+            Kind::Url => return url::prefixes(typed),
         }]
     }
 }

@@ -14,4 +14,4 @@ mod wrapper;
 
 pub(super) use address::is_same;
 pub(super) use page::canonical;
-pub(super) use prefix::folded as prefix;
+pub(super) use prefix::folded as prefixes;

@@ -73,7 +73,7 @@ fn check_any(raw: RawIdentifier<'_>) -> Option<Identifier> {
         assert_eq!(again.changes, none, "a canonical form is changed: {identifier}");
     }
     let folded = rules.fold_prefix(identifier.kind(), identifier.canonical());
-    assert_eq!(folded, [identifier.canonical()]);
+    assert!(folded.iter().any(|start| start == identifier.canonical()), "{folded:?}");
     let text = identifier.to_string();
     let read = RawIdentifier::from_text(&text).unwrap();
     assert_eq!(rules.parse(read), Ok(identifier.clone()), "{text}");

@@ -314,4 +314,7 @@ fn starts_of_addresses_are_folded() {
     ] {
         assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, typed), [folded], "{typed}");
     }
+    // The page `/%40` has an identity of its own.
+    let starts = ["https://www.threads.com/@", "https://www.threads.com/%40"];
+    assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, "threads.net/%40"), starts);
 }

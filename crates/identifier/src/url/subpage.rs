@@ -33,12 +33,15 @@ pub fn kind<'h>(host: &'h str, path: &str, url: &Url) -> Result<PageKind<'h>, Br
     })
 }
 
-/// The start of the canonical forms of the addresses that start so.
-pub fn start(host: &str, path: &str) -> Option<String> {
+/// The starts of the canonical forms of the addresses that start so: the profiles, the page, or
+/// both if the page has the address of the profiles without a name.
+pub fn starts(host: &str, path: &str) -> Option<Vec<String>> {
     let (site, host) = find(host)?;
     let mut prefixes = site.also.iter().chain([&site.prefix]);
     let profile = prefixes.find_map(|prefix| start_after(site, prefix, path));
-    profile.or_else(|| Some(format!("https://{host}{path}")))
+    let is_page = profile.is_none() || site.also.contains(&path) && !path.ends_with('/');
+    let page = is_page.then(|| format!("https://{host}{path}"));
+    Some(profile.into_iter().chain(page).collect())
 }
 
 /// The path without the language in front of it, if profiles have one there.
