@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -34,23 +35,45 @@ func parseServers(list string) ([]address, error) {
 // parseAddress parses `http://HOST:PORT`, `https://HOST:PORT` or `HOST:PORT`. The last of these is
 // plain text for a loopback host, and TLS for any other.
 func parseAddress(server string) (address, error) {
-	if strings.Contains(server, "://") {
+	if strings.Contains(server, "@") {
+		return address{}, errors.New("polynym: the server has user information: pass a token with WithToken")
+	}
+	_, afterScheme, isURL := strings.Cut(server, "://")
+	if isURL {
+		authority, _, _ := strings.Cut(afterScheme, "/")
+		if err := checkPort(authority); err != nil {
+			return address{}, err
+		}
 		return parseURL(server)
 	}
 	host, port, err := net.SplitHostPort(server)
-	if err != nil || host == "" || port == "" {
+	if err != nil {
+		return address{}, fmt.Errorf("polynym: server %q: expected https://HOST:PORT or HOST:PORT", server)
+	}
+	if err := checkPort(server); err != nil {
+		return address{}, err
+	}
+	if host == "" {
 		return address{}, fmt.Errorf("polynym: server %q: expected https://HOST:PORT or HOST:PORT", server)
 	}
 	return address{host: host, port: port, tls: !isLoopback(host)}, nil
+}
+
+// checkPort checks the port of an authority, if it has one.
+func checkPort(authority string) error {
+	afterHost := authority[strings.LastIndex(authority, "]")+1:]
+	_, port, found := strings.Cut(afterHost, ":")
+	number, err := strconv.ParseUint(port, 10, 16)
+	if found && (err != nil || number == 0) {
+		return fmt.Errorf("polynym: the port of a server must be a number from 1 to 65535, not %q", port)
+	}
+	return nil
 }
 
 func parseURL(server string) (address, error) {
 	parsed, err := url.Parse(server)
 	if err != nil {
 		return address{}, errors.New("polynym: the server is not a URL: expected https://HOST:PORT")
-	}
-	if parsed.User != nil {
-		return address{}, errors.New("polynym: the server has user information: pass a token with WithToken")
 	}
 	if parsed.Hostname() == "" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" {
 		return address{}, fmt.Errorf("polynym: server %q: expected https://HOST:PORT", server)

@@ -10,16 +10,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	grpcbackoff "google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 
 	"github.com/polynym/polynym/clients/go/polynymv1"
 )
@@ -39,6 +39,7 @@ type Client struct {
 	// Admin administers the directory.
 	Admin polynymv1.AdminServiceClient
 
+	servers     []address
 	connection  *grpc.ClientConn
 	connections connections
 	settings    settings
@@ -50,7 +51,7 @@ type Client struct {
 // Connect returns a client of the server at `https://HOST:PORT`, or at `http://HOST:PORT` in plain
 // text. `HOST:PORT` without a scheme is plain text for a loopback host, and TLS for any other.
 // Several servers are separated by commas: calls take turns among them. An empty server is that of
-// the environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
+// [WithServers], of the environment variable POLYNYM_SERVER, or http://127.0.0.1:7171.
 //
 // Connect does not wait for the connection: calls do. [Dial] does.
 func Connect(server string, options ...Option) (*Client, error) {
@@ -58,13 +59,15 @@ func Connect(server string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	listed := strings.Join(settings.servers, ",")
-	servers, err := parseServers(
-		firstNonEmpty(server, listed, os.Getenv("POLYNYM_SERVER"), defaultServer))
+	list, err := settings.serverList(server)
 	if err != nil {
 		return nil, err
 	}
-	client := &Client{settings: settings}
+	servers, err := parseServers(list)
+	if err != nil {
+		return nil, err
+	}
+	client := &Client{settings: settings, servers: servers}
 	client.retries = retries{
 		maxAttempts: settings.maxAttempts, waits: !settings.failFast, backoff: settings.backoff,
 		closed: make(chan struct{}),
@@ -88,7 +91,7 @@ func Connect(server string, options ...Option) (*Client, error) {
 
 // Dial connects as [Connect], and waits until a server is connected. It fails with [ErrUnavailable]
 // if none can be reached before the context ends or, if that has no deadline, within the client's
-// timeout.
+// timeout. That error wraps the one with which the last connection has failed.
 func Dial(ctx context.Context, server string, options ...Option) (*Client, error) {
 	client, err := Connect(server, options...)
 	if err != nil {
@@ -101,8 +104,8 @@ func Dial(ctx context.Context, server string, options ...Option) (*Client, error
 		failed := state == connectivity.TransientFailure && client.settings.failFast
 		if failed || !client.connection.WaitForStateChange(ctx, state) {
 			err := client.failure(ctx, ctx.Err(), nil)
-			if err == nil {
-				err = client.unreachableError(nil)
+			if err == nil || err.unreachable {
+				err = client.unreachableError(client.connectionError())
 			}
 			_ = client.Close()
 			return nil, err
@@ -110,6 +113,24 @@ func Dial(ctx context.Context, server string, options ...Option) (*Client, error
 		state = client.connection.GetState()
 	}
 	return client, nil
+}
+
+type bareKey struct{}
+
+// connectionError returns the error with which the last connection has failed, or nil. gRPC tells
+// it only to a call: one that does not wait, and is not sent.
+func (c *Client) connectionError() error {
+	if c.connection.GetState() != connectivity.TransientFailure {
+		return nil
+	}
+	bare := context.WithValue(context.Background(), bareKey{}, true)
+	ctx, cancel := context.WithTimeout(bare, time.Second)
+	defer cancel()
+	err := c.connection.Invoke(ctx, "/", &polynymv1.GetUserRequest{}, &polynymv1.GetUserResponse{})
+	if status.Code(err) != codes.Unavailable {
+		return nil // There is a connection again.
+	}
+	return err
 }
 
 // Connection returns the connection, for the stubs of other services. Their calls follow the same

@@ -145,7 +145,8 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		return lossy.lose(ctx)
 	})
 	losing := connect(t, lossy.address, patience)
-	lonely := connect(t, freeAddress(t), quickly)
+	nowhere := freeAddress(t)
+	lonely := connect(t, nowhere, quickly)
 	tests := map[string]struct {
 		ctx    context.Context
 		client *polynym.Client
@@ -153,7 +154,7 @@ func TestTextsOfErrorsAreOurs(t *testing.T) {
 		"DEADLINE_EXCEEDED: the deadline has passed":                   {short, holding},
 		"CANCELLED: the call was cancelled":                            {cancelled, holding},
 		"UNAVAILABLE: the connection was lost":                         {t.Context(), losing},
-		"UNAVAILABLE: the server cannot be reached":                    {short, lonely},
+		"UNAVAILABLE: the server " + nowhere + " cannot be reached":    {short, lonely},
 		"RESOURCE_EXHAUSTED: the message is too large":                 {t.Context(), largeClient(t)},
 		"UNIMPLEMENTED: the answer is not that of a server of Polynym": {t.Context(), otherClient(t, http.StatusNotFound)},
 	}

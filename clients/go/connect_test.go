@@ -35,7 +35,12 @@ func TestAddresses(t *testing.T) {
 		{"https://users/path", "", "expected https://HOST:PORT"},
 		{"https://:7171", "", "expected https://HOST:PORT"},
 		{"https://secret@users:7171", "", "WithToken"},
-		{"http://users:x", "", "not a URL"},
+		{"joe:secret@users:7171", "", "WithToken"},
+		{"http://users:x", "", `from 1 to 65535, not "x"`},
+		{"127.0.0.1:port", "", `from 1 to 65535, not "port"`},
+		{":99999", "", `from 1 to 65535, not "99999"`},
+		{"[::1]:0", "", `from 1 to 65535, not "0"`},
+		{"users:", "", `from 1 to 65535, not ""`},
 	}
 	for _, test := range tests {
 		target, err := polynym.Servers(test.server)
@@ -64,6 +69,10 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		{"", []polynym.Option{polynym.WithTokenFile(empty)}, "is empty"},
 		{"", []polynym.Option{polynym.WithTokenFile(folder + "/none")}, "no such file"},
 		{"", []polynym.Option{polynym.WithTimeout(0)}, "timeout"},
+		{"", []polynym.Option{polynym.WithTimeout(-time.Second)}, "timeout"},
+		{"a:1", []polynym.Option{polynym.WithServers("b:1")}, "given twice"},
+		{"", []polynym.Option{polynym.WithServers()}, "the list of servers is empty"},
+		{"", []polynym.Option{polynym.WithServers("")}, "expected https://HOST:PORT"},
 		{"", []polynym.Option{polynym.WithMaxAttempts(0)}, "attempt"},
 		{"", []polynym.Option{polynym.WithCA(empty)}, "need https://"},
 		{"https://users:7171", []polynym.Option{polynym.WithCA(empty)}, "no certificate"},

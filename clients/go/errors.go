@@ -187,13 +187,24 @@ func closedError(sent bool) *Error {
 
 // unreachableError is the error of a call that no server has seen.
 func (c *Client) unreachableError(cause error) *Error {
-	text := "the server cannot be reached"
+	text := unreachableText(c.servers)
 	if c.connections.distrusted() {
 		text += ": its certificate is not accepted"
 	}
 	e := localError(codes.Unavailable, text)
 	e.unreachable, e.cause = true, cause
 	return e
+}
+
+func unreachableText(servers []address) string {
+	if len(servers) == 1 {
+		return fmt.Sprintf("the server %s cannot be reached", servers[0])
+	}
+	var names []string
+	for _, server := range servers {
+		names = append(names, server.String())
+	}
+	return fmt.Sprintf("none of the servers %s can be reached", strings.Join(names, ", "))
 }
 
 func statusError(failed *status.Status, sent bool) *Error {

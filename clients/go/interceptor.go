@@ -26,6 +26,9 @@ func (c *Client) interceptUnary(
 	ctx context.Context, path string, request, response any,
 	connection *grpc.ClientConn, invoker grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
+	if ctx.Value(bareKey{}) != nil {
+		return invoker(ctx, path, request, response, connection, options...)
+	}
 	ctx, cancel := withTimeout(ctx, c.settings.timeout)
 	defer cancel()
 	request, requestID := complete(request, c.settings.tenant)
@@ -85,41 +88,77 @@ func (c *Client) interceptStream(
 	options = slices.Concat([]grpc.CallOption{waiting}, options)
 	streaming, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(patience, cancel)
+	s := &stream{client: c, path: path, begun: time.Now(), caller: ctx, cancel: cancel}
 	opened, err := streamer(streaming, description, connection, path, options...)
 	if !timer.Stop() && ctx.Err() == nil && !c.retries.isClosed() {
 		err = c.unreachableError(nil)
 	}
 	if err != nil {
 		cancel()
-		return nil, c.failure(ctx, err, nil)
+		failure := c.failure(ctx, err, nil)
+		c.observe(ctx, path, 1, s.begun, failure, nil)
+		return nil, failure
 	}
-	return &stream{opened, c, ctx, cancel, description.ServerStreams}, nil
+	s.ClientStream, s.many = opened, description.ServerStreams
+	// A caller that cancels the stream need not receive the error.
+	s.leave = context.AfterFunc(ctx, func() { s.end(s.failure(ctx.Err())) })
+	return s, nil
 }
 
 type stream struct {
 	grpc.ClientStream
 	client *Client
+	path   string
+	begun  time.Time
 	caller context.Context // That of the stream itself ends with the stream.
 	cancel context.CancelFunc
-	many   bool // The server sends any number of responses.
+	many   bool        // The server sends any number of responses.
+	leave  func() bool // Stops waiting for the end of the caller's context.
+	ended  sync.Once
 }
 
 func (s *stream) SendMsg(message any) error {
 	filled, _ := complete(message, s.client.settings.tenant)
-	return s.typed(s.ClientStream.SendMsg(filled))
+	err := s.ClientStream.SendMsg(filled)
+	if err == nil || errors.Is(err, io.EOF) {
+		return err
+	}
+	return s.failure(err)
 }
 
 func (s *stream) RecvMsg(message any) error {
-	err := s.typed(s.ClientStream.RecvMsg(message))
-	if err != nil || !s.many {
-		s.cancel()
+	err := s.ClientStream.RecvMsg(message)
+	switch {
+	case err == nil && s.many:
+		return nil
+	case err == nil || errors.Is(err, io.EOF):
+		s.finish(nil)
+		return err
 	}
-	return err
+	failure := s.failure(err)
+	s.finish(failure)
+	return failure
 }
 
-func (s *stream) typed(err error) error {
-	if err == nil || errors.Is(err, io.EOF) {
-		return err
+// finish ends a stream that has all of its responses, or an error.
+func (s *stream) finish(failure *Error) {
+	s.leave()
+	s.end(failure)
+	s.cancel()
+}
+
+// end tells the observer once.
+func (s *stream) end(failure *Error) {
+	s.ended.Do(func() {
+		server := serverOf(s.Context())
+		s.client.observe(s.caller, s.path, 1, s.begun, failure, server)
+	})
+}
+
+// failure is the error of a stream; that for which the client itself has ended it, if it has.
+func (s *stream) failure(err error) *Error {
+	if ours := new(Error); errors.As(context.Cause(s.caller), &ours) {
+		return ours
 	}
 	return s.client.failure(s.caller, err, serverOf(s.Context()))
 }

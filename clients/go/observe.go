@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// An Attempt is one attempt of a unary call.
+// An Attempt is one attempt of a call. A stream is one attempt.
 type Attempt struct {
 	// Service and Method are what was called, such as `polynym.v1.DirectoryService` and `GetUser`.
 	Service, Method string
 	// Number is 1 for the first attempt of the call. Those that no server has seen do not count.
 	Number int
-	// Duration is the time of the attempt.
+	// Duration is the time of the attempt: that of a stream until its end.
 	Duration time.Duration
 	// Code and Reason are those of its failure. OK and empty if it succeeded.
 	Code   codes.Code

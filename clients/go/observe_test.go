@@ -3,6 +3,8 @@ package polynym_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -54,5 +56,60 @@ func TestAnObserverThatPanicsFailsNoCall(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), `panic="a fault"`) {
 		t.Errorf("the log is %q", log.String())
+	}
+}
+
+func TestAnObserverSeesStreams(t *testing.T) {
+	fake := startFake(t, answers(nil, failure(codes.OutOfRange, "RESUME_EXPIRED")))
+	attempts := make(chan polynym.Attempt, 10)
+	observer := polynym.WithObserver(func(_ context.Context, attempt polynym.Attempt) {
+		if attempt.Duration <= 0 {
+			t.Errorf("%+v", attempt)
+		}
+		attempt.Duration = 0
+		attempts <- attempt
+	})
+	want := func(method, server, reason string, code codes.Code) {
+		t.Helper()
+		service := "polynym.v1.AdminService"
+		if method == "Watch" {
+			service = "polynym.v1.DirectoryService"
+		}
+		expected := polynym.Attempt{Service: service, Method: method, Number: 1,
+			Server: server, Code: code, Reason: reason}
+		if seen := <-attempts; seen != expected {
+			t.Errorf("%+v", seen)
+		}
+	}
+
+	// A stream that fails.
+	_, err := watched(t.Context(), connect(t, fake.address, patience, observer), &polynymv1.WatchRequest{})
+	wantError(t, err, polynym.ErrOutOfRange, "RESUME_EXPIRED")
+	want("Watch", fake.address, "RESUME_EXPIRED", codes.OutOfRange)
+
+	// One that ends, and one that the caller leaves.
+	client := connectTenant(t, observer)
+	<-attempts // The creation of the tenant.
+	address := strings.TrimPrefix(server.Address, "http://")
+	users, err := client.Admin.ExportUsers(t.Context(), &polynymv1.ExportUsersRequest{})
+	for err == nil {
+		_, err = users.Recv()
+	}
+	if !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	want("ExportUsers", address, "", codes.OK)
+	for range client.Watch(t.Context(), &polynymv1.WatchRequest{}) {
+		break
+	}
+	want("Watch", address, "", codes.Canceled)
+
+	// One that no server has seen.
+	lonely := connect(t, freeAddress(t), polynym.WithWaitForReady(false), observer)
+	_, err = watched(t.Context(), lonely, &polynymv1.WatchRequest{})
+	wantError(t, err, polynym.ErrUnavailable, "")
+	want("Watch", "", "", codes.Unavailable)
+	if len(attempts) > 0 {
+		t.Errorf("%+v", <-attempts)
 	}
 }

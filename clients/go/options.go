@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -31,7 +32,7 @@ type settings struct {
 	timeout                   time.Duration
 	maxAttempts               int
 	insecure, withoutBatching bool
-	servers                   []string
+	servers                   []string // Nil without WithServers.
 	failFast                  bool
 	backoff                   backoff
 	observer                  func(context.Context, Attempt)
@@ -42,9 +43,9 @@ type settings struct {
 	lookUp                     func(ctx context.Context, host string) ([]string, error)
 }
 
-// WithServers names several servers, each as in [Connect], whose argument takes precedence.
+// WithServers names several servers, each as in [Connect], whose argument is empty then.
 func WithServers(servers ...string) Option {
-	return func(s *settings) { s.servers = servers }
+	return func(s *settings) { s.servers = append([]string{}, servers...) }
 }
 
 // WithToken sends a token with each call.
@@ -98,8 +99,9 @@ func WithBackoff(first, longest time.Duration) Option {
 	return func(s *settings) { s.backoff = backoff{first, longest} }
 }
 
-// WithObserver calls a function after each attempt of each unary call. It must return soon: the
-// call waits for it. A panic of it fails no call, and is logged by slog.
+// WithObserver calls a function after each attempt of each call; a stream is one attempt, which
+// ends with it. The function must return soon: the call waits for it. A panic of it fails no call,
+// and is logged by slog.
 func WithObserver(observe func(context.Context, Attempt)) Option {
 	return func(s *settings) { s.observer = observe }
 }
@@ -147,6 +149,20 @@ func newSettings(options []Option) (settings, error) {
 		return s, errors.New("polynym: a client certificate needs both its file and its key")
 	}
 	return s, nil
+}
+
+// serverList returns the servers, separated by commas: those of an argument, of WithServers, or of
+// the environment.
+func (s *settings) serverList(argument string) (string, error) {
+	switch {
+	case s.servers == nil:
+		return firstNonEmpty(argument, os.Getenv("POLYNYM_SERVER"), defaultServer), nil
+	case argument != "":
+		return "", errors.New("polynym: the servers are given twice: by the argument and by WithServers")
+	case len(s.servers) == 0:
+		return "", errors.New("polynym: the list of servers is empty")
+	}
+	return strings.Join(s.servers, ","), nil
 }
 
 // credential returns the token of the settings or of the environment, and nil if there is none.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -41,10 +42,11 @@ func TestACallThatWasNeverSentDidNotHappen(t *testing.T) {
 	}
 	for name, options := range tests {
 		t.Run(name, func(t *testing.T) {
-			client := connect(t, freeAddress(t), append(options, quickly)...)
+			address := freeAddress(t)
+			client := connect(t, address, append(options, quickly)...)
 			_, err := client.Registry.CreateUser(t.Context(), createUserRequest())
 			wantError(t, err, polynym.ErrUnavailable, "")
-			if !strings.HasSuffix(err.Error(), "UNAVAILABLE: the server cannot be reached") {
+			if !strings.HasSuffix(err.Error(), "UNAVAILABLE: the server "+address+" cannot be reached") {
 				t.Error(err)
 			}
 			_, err = client.Resolve(t.Context(), polynym.Handle("joe"))
@@ -305,9 +307,14 @@ func TestDialConnectsAtOnce(t *testing.T) {
 	fake := startFake(t, answers(&polynymv1.GetUserResponse{}))
 	dial(t, freeAddress(t)+","+fake.address)
 	for _, hasty := range []bool{true, false} {
-		_, err := polynym.Dial(t.Context(), freeAddress(t), quickly,
+		address := freeAddress(t)
+		_, err := polynym.Dial(t.Context(), address, quickly,
 			polynym.WithTimeout(time.Second), polynym.WithWaitForReady(!hasty))
 		wantError(t, err, polynym.ErrUnavailable, "")
+		cause := errors.Unwrap(err)
+		if !strings.Contains(err.Error(), address) || !strings.Contains(fmt.Sprint(cause), "refused") {
+			t.Errorf("%v has the cause %v", err, cause)
+		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -43,33 +43,64 @@ func main() {
 // TestTheModuleInstalls packs the module as a proxy serves it, and calls a server from another
 // module that has it from there. Its dependencies are those of the cache.
 func TestTheModuleInstalls(t *testing.T) {
+	module := newModule(t)
+	pack(t, filepath.Join(module.proxy, modulePath, "@v"))
+	module.run(t, "go", "mod", "edit", "-require", modulePath+"@"+release)
+	module.buildAndCall(t)
+}
+
+// TestTheModuleIsUsedFromACheckout does as README.md says.
+func TestTheModuleIsUsedFromACheckout(t *testing.T) {
+	module := newModule(t)
+	checkout, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := "go mod edit -replace " + modulePath + "="
+	if page := readProject(t, "clients/go/README.md"); !strings.Contains(page, line) {
+		t.Errorf("README.md does not have %s", line)
+	}
+	module.run(t, "go", "mod", "edit", "-replace", modulePath+"="+checkout)
+	module.run(t, "go", "mod", "tidy")
+	module.buildAndCall(t)
+}
+
+// module is an empty module with the user's program.
+type module struct{ folder, proxy, cache string }
+
+func newModule(t *testing.T) module {
+	t.Helper()
 	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {
 		t.Skip("there is no go on the PATH")
 	}
 	folder := t.TempDir()
-	proxy, program := filepath.Join(folder, "proxy"), filepath.Join(folder, "program")
-	pack(t, filepath.Join(proxy, modulePath, "@v"))
-	writeNew(t, filepath.Join(program, "main.go"), userProgram)
-	run := func(name string, arguments ...string) string {
-		t.Helper()
-		command := exec.Command(name, arguments...)
-		command.Dir = program
-		command.Env = append(os.Environ(),
-			"GOFLAGS=-mod=mod -modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
-			"GOPROXY=file://"+proxy+",file://"+strings.TrimSpace(string(cache))+"/cache/download",
-			"GOMODCACHE="+filepath.Join(folder, "cache"))
-		output, err := command.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, output)
-		}
-		return string(output)
+	created := module{folder, filepath.Join(folder, "proxy"), strings.TrimSpace(string(cache))}
+	writeNew(t, filepath.Join(folder, "program", "main.go"), userProgram)
+	created.run(t, "go", "mod", "init", "program")
+	return created
+}
+
+func (m module) run(t *testing.T, name string, arguments ...string) string {
+	t.Helper()
+	command := exec.Command(name, arguments...)
+	command.Dir = filepath.Join(m.folder, "program")
+	command.Env = append(os.Environ(),
+		"GOFLAGS=-mod=mod -modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
+		"GOPROXY=file://"+m.proxy+",file://"+m.cache+"/cache/download",
+		"GOMODCACHE="+filepath.Join(m.folder, "cache"))
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", command, err, output)
 	}
-	run("go", "mod", "init", "program")
-	run("go", "mod", "edit", "-require", modulePath+"@"+release)
-	run("go", "build", "-o", "program", ".")
+	return string(output)
+}
+
+func (m module) buildAndCall(t *testing.T) {
+	t.Helper()
+	m.run(t, "go", "build", "-o", "program", ".")
 	want := "Installed " + polynym.Version + " <nil>\n"
-	if got := run(filepath.Join(program, "program"), server.Address); got != want {
+	if got := m.run(t, filepath.Join(m.folder, "program", "program"), server.Address); got != want {
 		t.Errorf("it printed %q", got)
 	}
 }

@@ -2,9 +2,11 @@ package polynym
 
 import (
 	"context"
-	"strings"
+	"regexp"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -109,16 +111,35 @@ func batchRequest(single *polynymv1.ResolveIdentityRequest) *polynymv1.BatchReso
 	}
 }
 
+// itemName is the name of an identifier in a batch.
+var itemName = regexp.MustCompile(`\bidentifiers\[\d+\]`)
+
+// singleStatus is the status of an item as that of a single look-up: without the index in a batch
+// that the caller may not have made.
+func singleStatus(item *spb.Status) *spb.Status {
+	rename := func(text string) string { return itemName.ReplaceAllLiteralString(text, "identifier") }
+	single := proto.CloneOf(item)
+	single.Message = rename(single.GetMessage())
+	for _, detail := range single.GetDetails() {
+		bad := new(errdetails.BadRequest)
+		if !detail.MessageIs(bad) || detail.UnmarshalTo(bad) != nil {
+			continue
+		}
+		for _, violation := range bad.GetFieldViolations() {
+			violation.Field = rename(violation.GetField())
+			violation.Description = rename(violation.GetDescription())
+		}
+		_ = detail.MarshalFrom(bad)
+	}
+	return single
+}
+
 // itemOutcome is the response or the error of an item, as those of a single look-up.
 func itemOutcome(
 	item *polynymv1.BatchResolveIdentitiesResponse_Result,
 ) (*polynymv1.ResolveIdentityResponse, *Error) {
 	if failed := item.GetError(); failed != nil {
-		err := statusError(status.FromProto(failed), true)
-		if _, rest, found := strings.Cut(err.Field, "]"); found {
-			err.Field = "identifier" + rest // Of `identifiers[7]`.
-		}
-		return nil, err
+		return nil, statusError(status.FromProto(singleStatus(failed)), true)
 	}
 	found := item.GetFound()
 	return &polynymv1.ResolveIdentityResponse{User: found.GetUser(), Identity: found.GetIdentity()}, nil

@@ -109,11 +109,14 @@ func TestResolveManyKeepsTheOrder(t *testing.T) {
 	}
 	identifiers[7] = polynym.Handle("\xff")
 	identifiers[8] = nil
+	identifiers[44] = polynym.Email("no-address")
 	for i, result := range client.ResolveMany(t.Context(), identifiers, polynym.Fields("user_id")) {
 		owner, owned := owners[fmt.Sprintf("many-%d", i)]
 		switch {
 		case i == 7 || i == 8:
 			wantError(t, result.Err, polynym.ErrInvalidArgument, "IDENTIFIER_INVALID")
+		case i == 44:
+			wantNoIndex(t, result.Err)
 		case !owned:
 			wantError(t, result.Err, polynym.ErrNotFound, "IDENTITY_NOT_FOUND")
 		case result.Err != nil || result.User.GetUserId() != owner || result.Identity == nil:
@@ -122,6 +125,20 @@ func TestResolveManyKeepsTheOrder(t *testing.T) {
 	}
 	if results := client.ResolveMany(t.Context(), nil); len(results) != 0 {
 		t.Errorf("%v", results)
+	}
+}
+
+// wantNoIndex checks that an error is that of a single look-up, which does not tell of a batch.
+func wantNoIndex(t *testing.T, err error) {
+	t.Helper()
+	failure := wantError(t, err, polynym.ErrInvalidArgument, "IDENTIFIER_INVALID")
+	status := failure.GRPCStatus().Proto()
+	text := fmt.Sprint(err, failure.Field, status)
+	for _, detail := range failure.GRPCStatus().Details() {
+		text += fmt.Sprint(detail)
+	}
+	if failure.Field != "identifier" || strings.Contains(text, "identifiers[") {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -217,10 +217,12 @@ func TestAWatchOfNoServerFailsAsACall(t *testing.T) {
 	}
 	for name, option := range tests {
 		t.Run(name, func(t *testing.T) {
-			client := connect(t, freeAddress(t), option, quickly)
+			servers := []string{freeAddress(t), freeAddress(t)}
+			client := connect(t, "", polynym.WithServers(servers...), option, quickly)
 			_, err := watched(t.Context(), client, &polynymv1.WatchRequest{})
 			wantError(t, err, polynym.ErrUnavailable, "")
-			if !strings.HasSuffix(err.Error(), "the server cannot be reached") {
+			text := "none of the servers " + strings.Join(servers, ", ") + " can be reached"
+			if !strings.HasSuffix(err.Error(), text) {
 				t.Error(err)
 			}
 		})

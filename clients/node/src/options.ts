@@ -45,6 +45,34 @@ export interface ConnectOptions {
   channelOptions?: ChannelOptions;
 }
 
+const NAMES: Record<keyof ConnectOptions, true> = {
+  token: true,
+  tokenFile: true,
+  ca: true,
+  cert: true,
+  key: true,
+  tenant: true,
+  insecure: true,
+  timeoutMs: true,
+  retries: true,
+  waitForReady: true,
+  firstBackoffMs: true,
+  maxBackoffMs: true,
+  batching: true,
+  observer: true,
+  interceptors: true,
+  channelOptions: true,
+};
+
+/** Refuses options that a client does not have. */
+export function checkNames(options: ConnectOptions): void {
+  const unknown = Object.keys(options).find((name) => !Object.hasOwn(NAMES, name));
+  if (unknown !== undefined) {
+    const names = Object.keys(NAMES).join(", ");
+    throw new TypeError(`a client has no option ${unknown}: its options are ${names}`);
+  }
+}
+
 /** An attempt of a call that has ended. */
 export interface ObservedAttempt {
   /** The service, such as `polynym.v1.DirectoryService`. */
@@ -107,6 +135,12 @@ export type Targets = readonly [Target, ...Target[]];
 /** The addresses of a list, or of one string with commas between them. */
 export function parseTargets(servers: string | readonly string[]): Targets {
   const list = typeof servers === "string" ? servers.split(",") : servers;
+  if (!Array.isArray(list) || !list.every((server) => typeof server === "string")) {
+    throw new TypeError(
+      "the servers must be a string or an array of strings, before the options: " +
+        "connect(servers, options)",
+    );
+  }
   const [first, ...others] = list.map((server) => parseTarget(server.trim()));
   if (first === undefined) {
     throw new TypeError("the list of servers is empty");
@@ -119,17 +153,25 @@ export function parseTargets(servers: string | readonly string[]): Targets {
 
 /** The address in `https://HOST:PORT`, `http://HOST:PORT` or `HOST:PORT`. */
 export function parseTarget(server: string): Target {
+  if (server.includes("@")) {
+    throw new TypeError("the server must not have user information: pass a token with token");
+  }
   const [, scheme, rest] = /^(?:(https?):\/\/)?([^/]+)\/?$/.exec(server) ?? [];
+  const port = /:([^:\]]*)$/.exec(rest ?? "")?.[1];
+  if (port !== undefined && !(/^\d{1,5}$/.test(port) && +port >= 1 && +port <= 65_535)) {
+    throw new TypeError(
+      `the port of a server must be a number from 1 to 65535, not ${JSON.stringify(port)}`,
+    );
+  }
   const url = URL.canParse(`http://${rest}`) ? new URL(`http://${rest}`) : undefined;
-  if (rest === undefined || !url || url.username || url.password || url.search || url.hash) {
+  if (rest === undefined || !url || url.search || url.hash) {
     throw new TypeError("the server must be https://HOST:PORT, http://HOST:PORT or HOST:PORT");
   }
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const loopback = isLoopback(host);
   const tls = scheme === undefined ? !loopback : scheme === "https";
   // A URL leaves out the port 80.
-  const port = /:(\d+)$/.exec(rest)?.[1] ?? (tls ? "443" : "80");
-  const name = `${url.hostname}:${port}`;
+  const name = `${url.hostname}:${port ?? (tls ? "443" : "80")}`;
   return { name, host, address: `dns:${name}`, tls, loopback };
 }
 

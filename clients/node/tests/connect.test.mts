@@ -45,12 +45,40 @@ test("addresses have TLS by their scheme, or beyond this host", () => {
     "",
     "ftp://users:1",
     "http://users:1/path",
-    "http://joe:secret@users:1",
-    "users:1?a",
+    "users?a",
     "a b",
   ]) {
     assert.throws(() => connect(server), /the server must be https:\/\/HOST:PORT/, server);
   }
+  const message = "the server must not have user information: pass a token with token";
+  for (const server of ["http://joe:secret@users:1", "joe:secret@users:x"]) {
+    assert.throws(() => connect(server), { message });
+  }
+});
+
+test("ports are numbers from 1 to 65535", () => {
+  const faults = [
+    ["127.0.0.1:port", "port"],
+    [":99999", "99999"],
+    ["http://users:65536", "65536"],
+    ["[::1]:0", "0"],
+    ["users:-1", "-1"],
+    ["https://users:/", ""],
+  ];
+  for (const [server, port] of faults) {
+    const message = `the port of a server must be a number from 1 to 65535, not "${port}"`;
+    assert.throws(() => connect(server), { message });
+  }
+});
+
+test("what connect does not know is refused", () => {
+  const misplaced = { servers: ["http://127.0.0.1:1"] };
+  for (const servers of [misplaced, 7171, [7171]]) {
+    assert.throws(() => connect(servers as never), /^TypeError: .*: connect\(servers, options\)$/);
+  }
+  assert.throws(() => connect("http://127.0.0.1:1", { timeout: 1, ...misplaced } as never), {
+    message: /^a client has no option timeout: its options are token, tokenFile, .*timeoutMs/,
+  });
 });
 
 test("several servers have one scheme", () => {
@@ -126,6 +154,7 @@ test("faulty credentials are refused without showing them", (context) => {
     [{ token: "a", tokenFile: "b" }, /^give token or tokenFile, not both$/],
     [{ cert: "a" }, /^a client certificate needs both cert and key$/],
     [{ cert: "a", key: "b" }, /^a client certificate needs a server at https:/],
+    [{ timeoutMs: 0 }, /^timeoutMs must be greater than zero$/],
     [{ timeoutMs: -1 }, /^timeoutMs must be greater than zero$/],
     [{ firstBackoffMs: 0 }, /^firstBackoffMs must be greater than zero, and maxBackoffMs no less$/],
     [{ retries: 0.5 }, /^retries must be a whole number from 0 on$/],

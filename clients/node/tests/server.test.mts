@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { inspect, promisify } from "node:util";
 import {
   AlreadyExistsError,
   type AttributeValue,
   type Client,
   Event,
   EventType,
+  InvalidArgumentError,
   NotFoundError,
   PolynymError,
   Reason,
@@ -103,7 +104,14 @@ test("errors say what is wrong", async () => {
   assert.equal(error.field, "user.identities[0].identifier");
   assert.equal(error.owner, created.user?.userId);
   await assert.rejects(client.resolve(handle("nobody")), NotFoundError);
-  const [bob, nobody] = await client.resolveMany([handle("bob"), handle("nobody")]);
+  const [bob, nobody, faulty] = await client.resolveMany([
+    handle("bob"),
+    handle("nobody"),
+    email("no address"),
+  ]);
+  assert(faulty instanceof InvalidArgumentError);
+  assert.equal(faulty.field, "identifier");
+  assert(!inspect(faulty).includes("identifiers["), inspect(faulty));
   assert(bob && !(bob instanceof PolynymError) && bob.user.userId === created.user?.userId);
   assert(nobody instanceof NotFoundError);
   const { results } = await client.directory.batchGetUsers({ userIds: ["no-id"] });
@@ -244,13 +252,13 @@ test("import and require have the same classes", () => {
 });
 
 test("the ten lines of the page run", async () => {
-  const lines = readFileSync(new URL("examples/ten-lines.mts", root), "utf8");
+  const lines = readFileSync(new URL("examples/ten-lines.mjs", root), "utf8");
   const page = readFileSync(new URL("README.md", root), "utf8");
   assert(
-    page.includes(`\`\`\`ts\n${lines}\`\`\``),
-    "README.md does not have examples/ten-lines.mts",
+    page.includes(`\`\`\`js\n${lines}\`\`\``),
+    "README.md does not have examples/ten-lines.mjs",
   );
-  const program = fileURLToPath(new URL("../examples/ten-lines.mjs", import.meta.url));
+  const program = fileURLToPath(new URL("examples/ten-lines.mjs", root));
   const env = { ...process.env, POLYNYM_SERVER: server.address };
   for (let run = 0; run < 2; run++) {
     const { stdout } = await promisify(execFile)(process.execPath, [program], { env });

@@ -47,15 +47,21 @@ async function refused(call: Promise<unknown>) {
   const error = await call.catch((error) => error);
   assert(error instanceof UnavailableError, String(error));
   assert.equal(error.name, "UnavailableError");
-  assert.equal(error.message, "the server cannot be reached");
+  assert.match(error.message, /^the server \S+:\d+ cannot be reached$/);
   return error;
 }
 
 test("a call waits for its server until the deadline, and a change has not happened then", async (context) => {
-  const { registry } = client(context, await vacant(), { timeoutMs: 700 });
+  const servers = [await vacant(), await vacant()];
+  const { registry } = client(context, servers[0] as string, { timeoutMs: 700 });
   const error = await refused(registry.createUser({}));
+  assert.equal(error.message, `the server ${servers[0]} cannot be reached`);
   assert.match(String(error.cause), /ECONNREFUSED/);
   assert(error.requestId);
+  const several = client(context, servers, { timeoutMs: 700 });
+  await assert.rejects(several.directory.getUser({}), {
+    message: `none of the servers ${servers.join(", ")} can be reached`,
+  });
 });
 
 test("a call is sent once its server is there", async (context) => {

@@ -96,7 +96,7 @@ async def test_open_watches_end_with_their_client() -> None:
 
 @in_loop
 async def test_a_change_that_is_closed_between_two_attempts() -> None:
-    async with directory.serve(first_wait=60) as (server, client):
+    async with directory.serve(first_wait=60, longest_wait=60) as (server, client):
         server.failure = grpc.StatusCode.UNAVAILABLE
         server.gate.set()
         threads = Client(server.address, timeout=60)

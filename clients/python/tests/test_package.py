@@ -43,4 +43,7 @@ def test_an_event_has_its_kind() -> None:
         if kind:
             getattr(event, name).SetInParent()
         assert polynym.event_type(event) == kind
+        assert f"{polynym.event_type(event)}" == v1.EventType.Name(kind)
+        assert repr([polynym.event_type(event)]) == f"[{v1.EventType.Name(kind)}]"
+        assert v1.WatchRequest(types=[polynym.event_type(event)]).types == [kind]
         assert polynym.WatchEvent(event, "token").type == kind

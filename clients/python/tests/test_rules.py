@@ -165,7 +165,7 @@ def test_a_wait_for_a_server_takes_at_most_half_of_the_time_that_is_left() -> No
 def test_a_change_that_was_never_sent_did_not_happen(rules: Rules, seconds: float) -> None:
     result, _, delays = run(CREATE, UNREACHABLE, rules=rules, seconds=seconds)
     assert type(result) is polynym.Unavailable
-    assert result.message == "the server cannot be reached"
+    assert result.message == "the server 127.0.0.1:7171 cannot be reached"
     assert result.is_never_sent
     assert delays == []
 

@@ -14,7 +14,6 @@ from directory import in_loop
 from polynym import AsyncClient, Client, Unavailable, handle, v1
 from polynym._servers import AWAY, Server, Servers
 from polynym._settings import Address
-from polynym.errors import UNREACHABLE
 from polynym.testing import serve
 
 JOE = v1.ResolveIdentityRequest(identifier=handle("joe"))
@@ -106,7 +105,7 @@ async def test_the_retry_of_a_lost_attempt_goes_to_another_server() -> None:
 def test_connecting_at_once(closed_port: str) -> None:
     with Client(closed_port, timeout=0.3) as client, pytest.raises(Unavailable) as raised:
         client.connect()
-    assert raised.value.message == UNREACHABLE
+    assert raised.value.message == f"the server {closed_port} cannot be reached"
 
     async def main(address: str) -> None:
         with pytest.raises(Unavailable):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from polynym import Client
+from polynym import AsyncClient, Client
 from polynym._settings import (
     Address,
     Settings,
@@ -37,12 +37,52 @@ def test_addresses(server: str, address: Address) -> None:
     assert parse_address(server) == address
 
 
-@pytest.mark.parametrize(
-    "server", ["users", "ftp://users", "http://", "http://a/b", "http://joe@a", "http://a:99999"]
-)
+@pytest.mark.parametrize("server", ["", "users", "ftp://users", "http://", "http://a/b"])
 def test_other_addresses_are_refused(server: str) -> None:
-    with pytest.raises(ValueError, match=r"server|Port"):
-        parse_address(server)
+    with pytest.raises(ValueError, match="server"):
+        Client(server)
+
+
+@pytest.mark.parametrize("server", ["http://joe@a", "joe:secret@a:1", "https://joe:secret@a:x"])
+def test_user_information_is_refused(server: str) -> None:
+    with pytest.raises(ValueError, match="user information") as raised:
+        Client(server)
+    assert "joe" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("server", "port"),
+    [
+        ("127.0.0.1:port", "port"),
+        (":99999", "99999"),
+        ("http://a:65536", "65536"),
+        ("[::1]:0", "0"),
+        ("a:-1", "-1"),
+        ("https://a:", ""),
+    ],
+)
+def test_other_ports_are_refused(server: str, port: str) -> None:
+    with pytest.raises(ValueError, match="server") as raised:
+        Client(server)
+    text = f'the port of a server must be a number from 1 to 65535, not "{port}"'
+    assert str(raised.value) == text
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("secret")
+    for make in (Client, AsyncClient):
+        for timeout in (0, -1, float("nan")):
+            with pytest.raises(ValueError, match="the timeout must be greater than zero"):
+                make(timeout=timeout)
+        with pytest.raises(ValueError, match="retries"):
+            make(retries=-1)
+        with pytest.raises(ValueError, match="first_wait"):
+            make(first_wait=2)
+        with pytest.raises(ValueError, match="token and token_file exclude each other"):
+            make(token="secret", token_file=token)
+        with pytest.raises(ValueError, match="the list of servers is empty"):
+            make([])
 
 
 def test_servers_are_a_list() -> None:

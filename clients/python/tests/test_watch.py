@@ -86,7 +86,7 @@ def test_a_server_that_ends_a_watch_is_asked_again_at_once() -> None:
 def test_a_watch_that_waits_for_a_server_has_all_its_attempts() -> None:
     progress = Progress(v1.WatchRequest(), Rules(retries=2))
     for _ in range(3):
-        assert progress.delay(unreachable()) is not None
+        assert progress.delay(unreachable(["a:1"])) is not None
     assert progress.delay(LOST) is not None
     assert progress.delay(LOST) is not None
     assert progress.delay(LOST) is None

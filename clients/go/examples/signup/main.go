@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
@@ -14,12 +15,18 @@ import (
 )
 
 func main() {
+	err := serve()
+	slog.Error("the service has ended", "error", err, "cause", errors.Unwrap(err))
+	os.Exit(1)
+}
+
+func serve() error {
 	client, err := polynym.Dial(context.Background(), "")
-	if err == nil {
-		defer client.Close()
-		err = http.ListenAndServe("127.0.0.1:8080", newHandler(client))
+	if err != nil {
+		return err
 	}
-	slog.Error("the service has ended", "error", err)
+	defer client.Close()
+	return http.ListenAndServe("127.0.0.1:8080", newHandler(client))
 }
 
 func newHandler(client *polynym.Client) http.Handler {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +15,29 @@ import (
 	"github.com/polynym/polynym/clients/go"
 	"github.com/polynym/polynym/clients/go/polynymtest"
 )
+
+func TestMain(m *testing.M) {
+	if os.Getenv("SIGNUP") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestAFailureIsAnExitCode runs the service with a server on whose port nothing listens.
+func TestAFailureIsAnExitCode(t *testing.T) {
+	command := exec.Command(os.Args[0])
+	command.Env = append(os.Environ(), "SIGNUP=1", "POLYNYM_SERVER=127.0.0.1:1")
+	output, err := command.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Errorf("%v", err)
+	}
+	for _, text := range []string{"the server 127.0.0.1:1 cannot be reached", "connection refused"} {
+		if !strings.Contains(string(output), text) {
+			t.Errorf("%s", output)
+		}
+	}
+}
 
 func TestSignUp(t *testing.T) {
 	client := polynymtest.Connect(t, polynym.WithTimeout(time.Minute))

@@ -5,6 +5,7 @@ import {
   type CallOptions,
   type ConnectOptions,
   backoffOf,
+  checkNames,
   checkedRetries,
   checkedTimeout,
 } from "../options.js";
@@ -60,12 +61,14 @@ export class Caller {
   readonly #closed = new AbortController();
 
   constructor(servers: string | readonly string[], options: ConnectOptions) {
+    checkNames(options);
     this.#tenant = options.tenant ?? "";
     this.#timeout = checkedTimeout(options.timeoutMs ?? 2_000);
     const retries = checkedRetries(options.retries ?? 2);
-    this.#rules = { ...backoffOf(options), retries, budget: new Budget() };
     this.#observer = options.observer;
     this.#transport = new Transport(servers, options);
+    const { unreachable } = this.#transport;
+    this.#rules = { ...backoffOf(options), retries, budget: new Budget(), unreachable };
   }
 
   /** Aborted when the client is closed. */

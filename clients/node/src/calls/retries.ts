@@ -82,6 +82,8 @@ export class Budget {
 export interface Rules extends ReturnType<typeof backoffOf> {
   retries: number;
   budget: Budget;
+  /** The text of the error if no server can be reached. */
+  unreachable: string;
 }
 
 /** The failed attempts of one call. */
@@ -156,7 +158,8 @@ export class Attempts {
 
   /** The error of the call after its last attempt. */
   error({ neverSent, ...failure }: Failure): PolynymError {
-    const parts = { ...failure, requestId: this.call.requestId };
+    const message = neverSent ? this.rules.unreachable : failure.message;
+    const parts = { ...failure, message, requestId: this.call.requestId };
     if (this.#isUnknown) {
       return this.#unknown(parts);
     }

@@ -69,7 +69,7 @@ const TEXTS: Partial<Record<Code, string>> = {
 };
 
 function unreachable(cause: unknown): Failure {
-  return { code: "UNAVAILABLE", message: "the server cannot be reached", neverSent: true, cause };
+  return { code: "UNAVAILABLE", message: "no server can be reached", neverSent: true, cause };
 }
 
 function decodeDetails(details: Buffer): Pick<Status, "details"> {

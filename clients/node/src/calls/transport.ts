@@ -24,9 +24,16 @@ export interface AttemptOptions {
 export class Transport {
   readonly #token: TokenSource;
   readonly #servers: Servers;
+  /** The text of the error if no server can be reached. */
+  readonly unreachable: string;
 
   constructor(servers: string | readonly string[], options: ConnectOptions) {
     const targets = parseTargets(servers);
+    const names = targets.map(({ name }) => name).join(", ");
+    this.unreachable =
+      targets.length === 1
+        ? `the server ${names} cannot be reached`
+        : `none of the servers ${names} can be reached`;
     this.#token = tokenSource(targets, options);
     const credentials = channelCredentials(targets, options);
     const open = (target: Target) => () =>

@@ -148,7 +148,7 @@ function outcomeOf(result: Result | undefined): Outcome {
 
 /** The error as the look-up of one identifier has it: a batch names `identifiers[17]`. */
 function ofOneItem({ field, message, ...parts }: ErrorParts): ErrorParts {
-  const item = /^identifiers\[\d+\]/;
+  const item = /\bidentifiers\[\d+\]/g;
   return {
     ...parts,
     field: field?.replace(item, "identifier"),

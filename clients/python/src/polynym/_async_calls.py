@@ -150,7 +150,7 @@ class AsyncCalls:
 
     async def wait_for(self, server: Server, end: float) -> None:
         """Waits for the connection to a server."""
-        for seconds in self._connection(server).looks(end):
+        for seconds in self._connection(server).looks(end, self.rules.servers):
             await self.sleep(seconds)
             self.rules.check()
 

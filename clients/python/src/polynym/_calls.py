@@ -148,7 +148,7 @@ class Calls:
             return caller(step.request, timeout=timeout, metadata=step.metadata)
 
     def _wait_for(self, connection: Connection, end: float) -> None:
-        for seconds in connection.looks(end):
+        for seconds in connection.looks(end, self.rules.servers):
             self.sleep(seconds)
 
     def sleep(self, seconds: float) -> None:

@@ -20,7 +20,7 @@ from polynym.v1.stubs import BATCH_RESOLVE_IDENTITIES, CREATE_USER, RESOLVE_IDEN
 BATCH_BYTES = 900 * 1024
 ITEM_OVERHEAD = 8
 """The maximum bytes of an item of a batch beyond its identifier: tag and length."""
-ITEM = re.compile(r"^identifiers\[\d+\]")
+ITEM = re.compile(r"\bidentifiers\[\d+\]")
 """How a batch names an item."""
 HOPELESS = ("UNAUTHENTICATED", "PERMISSION_DENIED", "DEADLINE_EXCEEDED", "CANCELLED")
 """The codes after which no other batch would succeed."""

@@ -124,6 +124,14 @@ class Rules:
     budget: Budget = field(default_factory=Budget)
     _forks: int = field(default_factory=lambda: FORKS.count)
 
+    def __post_init__(self) -> None:
+        if not self.timeout > 0:
+            raise ValueError("the timeout must be greater than zero")
+        if self.retries < 0:
+            raise ValueError("retries must not be negative")
+        if not 0 < self.first_wait <= self.longest_wait:
+            raise ValueError("first_wait must be greater than zero, and longest_wait no less")
+
     def check(self) -> None:
         """Raises if there can be no calls any more."""
         FORKS.check(self._forks)
@@ -143,7 +151,7 @@ class Rules:
         """Returns the error of a failed attempt."""
         if isinstance(fault, PolynymError):
             return fault.copy(request_id=request_id)
-        error = from_rpc_error(fault, request_id)
+        error = from_rpc_error(fault, request_id, self.servers.names)
         if self.is_closed and not error.is_from_server:
             return closed().copy(request_id=request_id)
         return error
@@ -312,7 +320,7 @@ def connect(rules: Rules) -> Steps[None]:
         raise
     except PolynymError as error:
         if not error.is_from_server and error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"):
-            raise unreachable() from error
+            raise unreachable(rules.servers.names) from error
 
 
 class Outcome:

@@ -33,7 +33,7 @@ class Connection:
         self._intercepted = channel if intercepted is None else intercepted
         self._callers: dict[str, Any] = {}
 
-    def looks(self, end: float) -> Iterator[float]:
+    def looks(self, end: float, servers: Servers) -> Iterator[float]:
         """Yields seconds to wait while the connection is being made. Raises at the end.
 
         gRPC does not tell whether it has sent a call, so a call waits here until it can be sent.
@@ -42,7 +42,7 @@ class Connection:
         while self._is_connecting():
             left = end - time.monotonic()
             if left <= 0:
-                raise unreachable()
+                raise unreachable(servers.names)
             yield min(pause, left)
             pause = min(2 * pause, LONGEST_LOOK)
 
@@ -130,6 +130,7 @@ class Servers:
 
     def __init__(self, addresses: Sequence[Address]) -> None:
         self.all = [Server(address) for address in addresses]
+        self.names = [address.name for address in addresses]
         self._turns = itertools.count(random.randrange(len(self.all)))
 
     @property

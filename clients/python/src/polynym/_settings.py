@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import os
+import re
 import ssl
 import time
 from collections.abc import Sequence
@@ -16,6 +17,8 @@ from urllib.parse import urlsplit
 
 DEFAULT_SERVER = "http://127.0.0.1:7171"
 DEFAULT_PORTS = {"http": 80, "https": 443}
+PORT = re.compile(r"[0-9]{1,9}")
+MAX_PORT = 65535
 CONNECT_TIMEOUT_MS = 1000
 """How long a server may take to accept a connection, if there are others."""
 TOKEN_CHECK = 1.0
@@ -66,11 +69,15 @@ def is_loopback(host: str) -> bool:
 
 def parse_address(server: str) -> Address:
     """Returns the address in a URL, or in `HOST:PORT`."""
+    if "@" in server:
+        raise ValueError("the server must not have user information: pass a token with token")
     has_scheme = "://" in server
     parts = urlsplit(server if has_scheme else f"//{server}")
-    host, port = parts.hostname, parts.port
-    if not host or parts.username or parts.path not in ("", "/") or parts.query or parts.fragment:
-        raise ValueError(f"the server must be http://HOST:PORT or https://HOST:PORT, not {server}")
+    host, port = parts.hostname, parse_port(parts.netloc)
+    if not host or parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(
+            f"the server must be http://HOST:PORT or https://HOST:PORT, not {server!r}"
+        )
     if not has_scheme:
         if port is None:
             raise ValueError(f"the server {server} has no port: write {host}:7171")
@@ -78,6 +85,16 @@ def parse_address(server: str) -> Address:
     if parts.scheme not in DEFAULT_PORTS:
         raise ValueError(f"the server must begin with http:// or https://, not {parts.scheme}://")
     return Address(host, port or DEFAULT_PORTS[parts.scheme], is_tls=parts.scheme == "https")
+
+
+def parse_port(authority: str) -> int | None:
+    """Returns the port in `HOST:PORT`, if there is one."""
+    _, has_port, port = authority[authority.rfind("]") + 1 :].partition(":")
+    if not has_port:
+        return None
+    if not PORT.fullmatch(port) or not 0 < int(port) <= MAX_PORT:
+        raise ValueError(f'the port of a server must be a number from 1 to 65535, not "{port}"')
+    return int(port)
 
 
 def parse_addresses(servers: str | Sequence[str]) -> list[Address]:
@@ -142,6 +159,8 @@ class Settings:
 
     def token_source(self) -> TokenFile | StaticToken:
         """Returns the source of the token of each call."""
+        if self.token is not None and self.token_file is not None:
+            raise ValueError("token and token_file exclude each other")
         if self.token is not None:
             return StaticToken(checked_token(self.token))
         path = self.token_file or os.environ.get("POLYNYM_TOKEN_FILE")
@@ -149,7 +168,9 @@ class Settings:
 
     def checked_addresses(self, token: str | None) -> list[Address]:
         """Returns the addresses. Refuses to send a token over a network without encryption."""
-        servers = self.server or os.environ.get("POLYNYM_SERVER") or DEFAULT_SERVER
+        servers = self.server
+        if servers is None:
+            servers = os.environ.get("POLYNYM_SERVER") or DEFAULT_SERVER
         addresses = parse_addresses(servers)
         for address in addresses:
             if token and not address.is_tls and not address.is_loopback and not self.insecure:

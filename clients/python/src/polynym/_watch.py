@@ -47,10 +47,22 @@ class WatchEvent(NamedTuple):
 
 
 def event_type(event: v1.Event) -> v1.EventType:
-    """Returns the kind of an event: that of its `change`. Of a later version: unspecified."""
+    """Returns the kind of an event: that of its `change`. Of a later version: unspecified.
+
+    It is a value of `v1.EventType`, and prints as its name.
+    """
     name = event.WhichOneof("change")
     number = event.DESCRIPTOR.fields_by_name[name].number if name else v1.EVENT_TYPE_UNSPECIFIED
-    return cast(v1.EventType, number)
+    return cast(v1.EventType, NamedEventType(number))
+
+
+class NamedEventType(int):
+    """The number of a kind of event, as that of `v1.EventType`, which prints as its name."""
+
+    def __str__(self) -> str:
+        return v1.EventType.Name(cast(v1.EventType, self))
+
+    __repr__ = __str__
 
 
 class Progress:

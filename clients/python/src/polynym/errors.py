@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import grpc
@@ -20,7 +20,6 @@ NEVER_SENT = re.compile(
     r"|^(Stream removed \()?(GOAWAY received|(RST_STREAM \()?Received RST_STREAM with error code 7)"
 )
 """How gRPC says that no server saw a call."""
-UNREACHABLE = "the server cannot be reached"
 TEXTS = {
     "UNAVAILABLE": "the connection to the server was lost",
     "DEADLINE_EXCEEDED": "the deadline has passed",
@@ -190,28 +189,35 @@ def make_error(code: str, message: str, **attributes: Any) -> PolynymError:
     return TYPES.get(code, PolynymError)(message, code=code, **attributes)
 
 
-def from_rpc_error(fault: grpc.RpcError, request_id: str = "") -> PolynymError:
-    """Returns the error of a failed call."""
+def from_rpc_error(
+    fault: grpc.RpcError, request_id: str = "", servers: Sequence[str] = ()
+) -> PolynymError:
+    """Returns the error of a failed call to one of the servers."""
     code = fault.code()
     packed = find_details(fault.trailing_metadata() or ())
     status = parse_status(packed)
     details = status.details if status else ()
     error = error_with(code.name, fault.details() or "", details, request_id)
-    return error if error.is_from_server else of_transport(error).copy(request_id=request_id)
+    if error.is_from_server:
+        return error
+    return of_transport(error, servers).copy(request_id=request_id)
 
 
-def of_transport(error: PolynymError) -> PolynymError:
+def of_transport(error: PolynymError, servers: Sequence[str]) -> PolynymError:
     """Returns an error that no server made, in words of ours."""
     code = "UNAVAILABLE" if error.code in LOST else error.code
     if code == "UNAVAILABLE" and NEVER_SENT.search(error.message):
-        return unreachable()
+        return unreachable(servers)
     text = TEXTS.get(code, "the answer is not that of a Polynym server")
     return error.copy(TYPES.get(code), code=code, message=text)
 
 
-def unreachable() -> Unavailable:
-    """Returns the error of a call that had no connection."""
-    return Unavailable(UNREACHABLE, code="UNAVAILABLE", is_never_sent=True)
+def unreachable(servers: Sequence[str]) -> Unavailable:
+    """Returns the error of a call that had no connection to any of the servers."""
+    text = f"none of the servers {', '.join(servers)} can be reached"
+    if len(servers) == 1:
+        text = f"the server {servers[0]} cannot be reached"
+    return Unavailable(text, code="UNAVAILABLE", is_never_sent=True)
 
 
 def closed(*, is_never_sent: bool = False) -> Closed:

@@ -34,6 +34,7 @@ public final class ClientBuilder {
   private final Map<String, String> environment;
   private @Nullable List<String> servers;
   private @Nullable Token token;
+  private @Nullable Token tokenFile;
   private @Nullable Path ca;
   private @Nullable Path cert;
   private @Nullable Path key;
@@ -86,7 +87,7 @@ public final class ClientBuilder {
    * @return this
    */
   public ClientBuilder tokenFile(Path file) {
-    token = Token.ofFile(file, System::nanoTime);
+    tokenFile = Token.ofFile(file, System::nanoTime);
     return this;
   }
 
@@ -202,8 +203,9 @@ public final class ClientBuilder {
   }
 
   /**
-   * Sets what is called after each attempt of a unary call, such as for logs and metrics. It must
-   * be quick, and for all threads. Its exceptions are logged, and fail no call.
+   * Sets what is called after each attempt of a call, such as for logs and metrics. A stream is one
+   * attempt, which ends with it. The function must be quick, and for all threads. Its exceptions
+   * are logged, and fail no call.
    *
    * @param function gets the attempt
    * @return this
@@ -312,8 +314,12 @@ public final class ClientBuilder {
   }
 
   private @Nullable Token credential() {
+    if (token != null && tokenFile != null) {
+      throw new IllegalArgumentException("token and tokenFile exclude each other");
+    }
+    Token named = token == null ? tokenFile : token;
     String file = setting("POLYNYM_TOKEN_FILE", "");
-    return token != null || file.isEmpty() ? token : Token.ofFile(Path.of(file), System::nanoTime);
+    return named != null || file.isEmpty() ? named : Token.ofFile(Path.of(file), System::nanoTime);
   }
 
   private ChannelCredentials credentials(boolean encrypted) {

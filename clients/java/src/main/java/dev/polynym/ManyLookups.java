@@ -176,7 +176,7 @@ final class ManyLookups {
 
   private void fail(List<Integer> batch, PolynymException error) {
     batch.forEach(index -> results[index] = new ResolveResult(null, error));
-    if (FINAL.contains(error.code()) || RetryPolicy.isUnreachable(error)) {
+    if (FINAL.contains(error.code()) || rules.isUnreachable(error)) {
       end = error;
     }
   }

@@ -228,7 +228,7 @@ final class SharedLookups {
   /** The look-up goes alone after a delay if its error allows it: the call was an attempt. */
   private void retryAlone(Lookup lookup, PolynymException error) {
     long delay = rules.retries().delay(error, 1, lookup.deadline);
-    boolean over = RetryPolicy.isUnreachable(error) || !rules.allowsRetry();
+    boolean over = rules.isUnreachable(error) || !rules.allowsRetry();
     if (over || delay == RetryPolicy.NEVER) {
       lookup.completeExceptionally(error);
     } else if (leave(lookup)) {

@@ -85,7 +85,7 @@ public final class Watch implements Iterable<WatchEvent>, Iterator<WatchEvent>, 
 
   private boolean isAskedAgain(PolynymException error) {
     Deadline patience = Deadline.after(rules.timeout().toNanos(), TimeUnit.NANOSECONDS);
-    return !RetryPolicy.isUnreachable(error)
+    return !rules.isUnreachable(error)
         && rules.allowsRetry()
         && rules.retries().delay(error, failures, patience) != RetryPolicy.NEVER;
   }

@@ -8,6 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -21,6 +23,27 @@ class BuilderTest {
     assertTrue(refused.getMessage().contains("users"));
     assertFalse(refused.getMessage().contains("pn_x"));
     builder.insecure().build().close();
+  }
+
+  @Test
+  void settingsThatCannotBeAreRefused() throws IOException {
+    Path file = Files.createTempFile("token", "");
+    try {
+      Files.writeString(file, "pn_x");
+      ClientBuilder both = new ClientBuilder(Map.of()).token("pn_y").tokenFile(file);
+      Exception refused = assertThrows(IllegalArgumentException.class, both::build);
+      assertEquals("token and tokenFile exclude each other", refused.getMessage());
+      Map<String, String> environment = Map.of("POLYNYM_TOKEN_FILE", file.toString());
+      new ClientBuilder(environment).token("pn_y").build().close();
+    } finally {
+      Files.delete(file);
+    }
+    ClientBuilder builder = new ClientBuilder(Map.of());
+    for (Duration timeout : List.of(Duration.ZERO, Duration.ofSeconds(-1))) {
+      assertThrows(IllegalArgumentException.class, () -> builder.timeout(timeout));
+    }
+    assertThrows(IllegalArgumentException.class, builder.server()::build);
+    assertThrows(IllegalArgumentException.class, builder.server("")::build);
   }
 
   @Test

@@ -113,7 +113,10 @@ class ClientTest {
 
     InvalidArgumentException invalid =
         assertThrows(InvalidArgumentException.class, () -> client.resolve(email("no-address")));
-    assertTrue(invalid.field().startsWith("identifier"), invalid.field());
+    assertEquals("identifier", invalid.field());
+    PolynymException item =
+        client.resolveMany(List.of(handle("taken"), email("no-address"))).get(1).error();
+    assertEquals(List.of("identifier", invalid.toString()), List.of(item.field(), item.toString()));
 
     AlreadyExistsException taken =
         assertThrows(AlreadyExistsException.class, () -> create(client, handle("Taken")));

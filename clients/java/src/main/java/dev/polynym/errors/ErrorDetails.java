@@ -11,7 +11,6 @@ import io.grpc.protobuf.StatusProto;
 import java.io.Serializable;
 import java.time.Duration;
 import java.util.Map;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -23,7 +22,7 @@ record ErrorDetails(
     Map<String, String> metadata)
     implements Serializable {
   private static final String DOMAIN = "polynym";
-  private static final Pattern ITEM = Pattern.compile("^identifiers\\[\\d+]");
+  private static final Pattern ITEM = Pattern.compile("\\bidentifiers\\[\\d+]");
   static final ErrorDetails NONE = new ErrorDetails("", "", null, Map.of());
 
   static ErrorDetails of(Status status, @Nullable Metadata trailers) {
@@ -62,9 +61,12 @@ record ErrorDetails(
 
   /** The details of an item as those of a call of its own: its field is not that of the batch. */
   ErrorDetails ofItem() {
-    Matcher item = ITEM.matcher(field);
-    String own = item.find() ? "identifier" + field.substring(item.end()) : field;
-    return new ErrorDetails(reason, own, retryAfter, metadata);
+    return new ErrorDetails(reason, withoutIndex(field), retryAfter, metadata);
+  }
+
+  /** A text about an item, as that of a call of its own. */
+  static String withoutIndex(String text) {
+    return ITEM.matcher(text).replaceAll("identifier");
   }
 
   private static String firstField(BadRequest bad) {

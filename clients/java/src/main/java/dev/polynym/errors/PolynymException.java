@@ -41,14 +41,15 @@ public class PolynymException extends StatusRuntimeException {
   }
 
   /**
-   * The exception of an item of a batch. Its field is that of a call of its own: {@code identifier}
-   * instead of {@code identifiers[7]}.
+   * The exception of an item of a batch. Its text and its field are those of a call of its own:
+   * {@code identifier} instead of {@code identifiers[7]}.
    *
    * @param error the item's status, other than OK
    * @return the exception of the type of the code
    */
   public static PolynymException of(com.google.rpc.Status error) {
-    Status status = Status.fromCodeValue(error.getCode()).withDescription(error.getMessage());
+    String message = ErrorDetails.withoutIndex(error.getMessage());
+    Status status = Status.fromCodeValue(error.getCode()).withDescription(message);
     return typed(status, null, ErrorDetails.of(error).ofItem(), "");
   }
 

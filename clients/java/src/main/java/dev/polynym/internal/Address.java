@@ -5,6 +5,7 @@ import java.net.URISyntaxException;
 import java.util.Collection;
 import java.util.List;
 import java.util.Locale;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
@@ -13,6 +14,13 @@ public record Address(String host, int port, boolean tls) {
   private static final Pattern LOOPBACK =
       Pattern.compile("localhost|127(\\.\\d{1,3}){3}|\\[::1]|\\[0:0:0:0:0:0:0:1]");
   private static final int DEFAULT_PORT = 7171;
+
+  /** What follows the colon after the host, without a scheme or behind it. */
+  private static final Pattern PORT =
+      Pattern.compile("^(?:[^/]*://)?(?:\\[[^/]*]|[^/:]*):([^/]*)/?$");
+
+  private static final Pattern DIGITS = Pattern.compile("[0-9]{1,5}");
+  private static final int MAX_PORT = 65_535;
 
   /** Reads addresses, each of which may be a list with commas. All have one scheme. */
   public static List<Address> parseAll(Collection<String> texts) {
@@ -38,6 +46,11 @@ public record Address(String host, int port, boolean tls) {
    */
   static Address parse(String text) {
     String address = text.strip();
+    if (address.contains("@")) {
+      throw new IllegalArgumentException(
+          "the server must not have user information: pass a token with token()");
+    }
+    checkPort(address);
     boolean hasScheme = address.contains("://");
     URI uri = uri(hasScheme ? address : "none://" + address, text);
     String host = uri.getHost();
@@ -51,6 +64,18 @@ public record Address(String host, int port, boolean tls) {
       case "none" -> new Address(host, port(uri, DEFAULT_PORT), !isLoopback(host));
       default -> throw malformed(text);
     };
+  }
+
+  private static void checkPort(String address) {
+    Matcher found = PORT.matcher(address);
+    if (found.find()) {
+      String port = found.group(1);
+      boolean valid = DIGITS.matcher(port).matches();
+      if (!valid || Integer.parseInt(port) < 1 || Integer.parseInt(port) > MAX_PORT) {
+        throw new IllegalArgumentException(
+            "the port of a server must be a number from 1 to 65535, not \"" + port + "\"");
+      }
+    }
   }
 
   private static int port(URI uri, int otherwise) {

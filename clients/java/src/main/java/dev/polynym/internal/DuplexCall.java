@@ -2,18 +2,29 @@ package dev.polynym.internal;
 
 import dev.polynym.errors.ClosedException;
 import dev.polynym.errors.PolynymException;
-import io.grpc.ClientCall;
+import io.grpc.CallOptions;
 import io.grpc.ForwardingClientCall.SimpleForwardingClientCall;
 import io.grpc.ForwardingClientCallListener.SimpleForwardingClientCallListener;
 import io.grpc.Metadata;
+import io.grpc.MethodDescriptor;
 import io.grpc.Status;
+import java.time.Duration;
 
 /** A call with a stream of requests: it gets the credential and typed errors, and never waits. */
 final class DuplexCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, RespT> {
+  private final MethodDescriptor<ReqT, RespT> method;
+  private final ServerConnection server;
   private final Rules rules;
+  private long begun;
 
-  DuplexCall(ClientCall<ReqT, RespT> call, Rules rules) {
-    super(call);
+  DuplexCall(
+      MethodDescriptor<ReqT, RespT> method,
+      CallOptions options,
+      ServerConnection server,
+      Rules rules) {
+    super(server.channel().newCall(method, options));
+    this.method = method;
+    this.server = server;
     this.rules = rules;
   }
 
@@ -21,6 +32,7 @@ final class DuplexCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
   public void start(Listener<RespT> listener, Metadata headers) {
     rules.authorize(headers);
     rules.openCalls().begun();
+    begun = System.nanoTime();
     super.start(new TypedErrors(listener), headers);
   }
 
@@ -40,16 +52,14 @@ final class DuplexCall<ReqT, RespT> extends SimpleForwardingClientCall<ReqT, Res
     @Override
     public void onClose(Status status, Metadata trailers) {
       rules.openCalls().ended();
-      Status typed = status;
-      if (!status.isOk()) {
-        PolynymException error = error(status, trailers);
-        typed = error.getStatus().withCause(error);
-      }
+      PolynymException error = status.isOk() ? null : error(status, trailers);
+      rules.observe(method, 1, Duration.ofNanos(System.nanoTime() - begun), error, server);
+      Status typed = error == null ? status : error.getStatus().withCause(error);
       super.onClose(typed, trailers);
     }
 
     private PolynymException error(Status status, Metadata trailers) {
-      PolynymException error = Failures.of(status, trailers, "", answered);
+      PolynymException error = rules.failures().of(status, trailers, "", answered);
       boolean ended = rules.isClosed() && error.code() == Status.Code.UNAVAILABLE;
       return ended && error.reason().isEmpty() ? new ClosedException() : error;
     }

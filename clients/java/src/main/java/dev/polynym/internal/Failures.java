@@ -3,6 +3,7 @@ package dev.polynym.internal;
 import dev.polynym.errors.PolynymException;
 import io.grpc.Metadata;
 import io.grpc.Status;
+import java.util.List;
 import java.util.regex.Pattern;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
@@ -13,12 +14,20 @@ final class Failures {
   private static final Pattern REFUSED =
       Pattern.compile("REFUSED_STREAM|GOAWAY closed (un)?sent stream");
 
-  private static final String UNREACHABLE = "the server cannot be reached";
+  /** Says that no server can be reached. */
+  private final String unreachable;
 
-  private Failures() {}
+  /** The errors of calls to these servers, each as {@code HOST:PORT}. */
+  Failures(List<String> servers) {
+    String names = String.join(", ", servers);
+    unreachable =
+        servers.size() == 1
+            ? "the server " + names + " cannot be reached"
+            : "none of the servers " + names + " can be reached";
+  }
 
   /** The typed error of a status. The exception of gRPC becomes the cause. */
-  static PolynymException of(
+  PolynymException of(
       Status status, @Nullable Metadata trailers, String requestId, boolean reached) {
     PolynymException error = PolynymException.of(status, trailers, requestId);
     if (!error.reason().isEmpty()) {
@@ -28,20 +37,22 @@ final class Failures {
   }
 
   /** The same error as the loss of a connection, whatever gRPC calls it. */
-  static PolynymException connectionLost(PolynymException error, boolean reached) {
+  PolynymException connectionLost(PolynymException error, boolean reached) {
     Status lost = Status.UNAVAILABLE.withDescription(connection(error.getStatus(), reached));
     return PolynymException.of(
         lost.withCause(error.getCause()), error.getTrailers(), error.requestId());
   }
 
   /** The error of an attempt that found no connected server. */
-  static Status unreachable() {
-    return Status.UNAVAILABLE.withDescription(UNREACHABLE);
+  Status unreachable() {
+    return Status.UNAVAILABLE.withDescription(unreachable);
   }
 
-  /** Whether a text says that no server was reached. */
-  static boolean isUnreachable(@Nullable String text) {
-    return text != null && text.startsWith(UNREACHABLE);
+  /** Whether a call has failed because it reached no server in its time. */
+  boolean isUnreachable(PolynymException error) {
+    String text = error.getStatus().getDescription();
+    boolean isOurs = error.reason().isEmpty() && error.code() == Status.Code.UNAVAILABLE;
+    return isOurs && text != null && text.startsWith(unreachable);
   }
 
   /** Whether the server has not looked at the stream that ended so. */
@@ -56,7 +67,7 @@ final class Failures {
     return text != null && text.contains("STREAM closed stream");
   }
 
-  private static Status plain(Status status, boolean reached) {
+  private Status plain(Status status, boolean reached) {
     String text =
         switch (status.getCode()) {
           case UNAVAILABLE -> connection(status, reached);
@@ -70,15 +81,15 @@ final class Failures {
     return status.withDescription(text).withCause(status.asRuntimeException());
   }
 
-  private static String connection(Status status, boolean reached) {
+  private String connection(Status status, boolean reached) {
     if (reached) {
       return "the connection to the server was lost";
     }
     for (Throwable cause = status.getCause(); cause != null; cause = cause.getCause()) {
       if (cause instanceof SSLException) {
-        return UNREACHABLE + ": encryption failed, or its certificate is not trusted";
+        return unreachable + ": encryption failed, or a certificate is not trusted";
       }
     }
-    return UNREACHABLE;
+    return unreachable;
   }
 }

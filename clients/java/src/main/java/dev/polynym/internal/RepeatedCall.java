@@ -119,7 +119,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
       ServerConnection picked = rules.servers().pick(server);
       if (picked == null && rules.retries().waitForReady()) {
         server = null;
-        ended(Failures.unreachable(), new Metadata(), false);
+        ended(rules.failures().unreachable(), new Metadata(), false);
         return;
       }
       server = picked == null ? rules.servers().any() : picked;
@@ -197,7 +197,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     if (left == null) {
       begin();
     } else {
-      fail(Failures.of(left, null, requestId(), false));
+      fail(rules.failures().of(left, null, requestId(), false));
     }
   }
 
@@ -217,9 +217,10 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     return inherited == null ? own : own.minimum(inherited);
   }
 
-  /** The time of the current attempt. */
-  final Duration elapsed() {
-    return Duration.ofNanos(System.nanoTime() - begun);
+  /** Tells the observer of the end of the current attempt. */
+  final void observe(int number, @Nullable PolynymException error) {
+    Duration elapsed = Duration.ofNanos(System.nanoTime() - begun);
+    rules.observe(method, number, elapsed, error, server);
   }
 
   /** The server of the current attempt; null if none was connected. */
@@ -251,7 +252,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
    */
   final PolynymException error(
       Status status, Metadata trailers, boolean callerLeft, boolean reached) {
-    PolynymException error = Failures.of(status, trailers, requestId(), reached);
+    PolynymException error = rules.failures().of(status, trailers, requestId(), reached);
     boolean late = status.getCode() == Status.Code.DEADLINE_EXCEEDED;
     boolean unreachable = late && !reached && (server == null || !server.isConnected());
     if (callerLeft || !(unreachable || RetryPolicy.isConnectionLost(error))) {
@@ -260,7 +261,7 @@ abstract class RepeatedCall<ReqT, RespT> extends ClientCall<ReqT, RespT> {
     if (rules.isClosed()) {
       return new ClosedException(requestId());
     }
-    return Failures.connectionLost(error, reached);
+    return rules.failures().connectionLost(error, reached);
   }
 
   /** Something between the call and the server has thrown, such as an interceptor. */

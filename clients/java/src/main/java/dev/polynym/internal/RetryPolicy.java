@@ -90,13 +90,6 @@ public record RetryPolicy(
     };
   }
 
-  /** Whether a call has failed because it reached no server in its time. */
-  public static boolean isUnreachable(PolynymException error) {
-    return isTransport(error)
-        && error.code() == Code.UNAVAILABLE
-        && Failures.isUnreachable(error.getStatus().getDescription());
-  }
-
   /** Whether the transport failed before the server's answer was there. */
   static boolean isConnectionLost(PolynymException error) {
     return isTransport(error)

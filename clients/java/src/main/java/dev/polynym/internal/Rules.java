@@ -4,6 +4,7 @@ import com.google.protobuf.DescriptorProtos.MethodOptions.IdempotencyLevel;
 import com.google.protobuf.Descriptors;
 import dev.polynym.Attempt;
 import dev.polynym.errors.ClosedException;
+import dev.polynym.errors.PolynymException;
 import io.grpc.CallOptions;
 import io.grpc.Channel;
 import io.grpc.ClientCall;
@@ -11,8 +12,10 @@ import io.grpc.Deadline;
 import io.grpc.Metadata;
 import io.grpc.MethodDescriptor;
 import io.grpc.MethodDescriptor.MethodType;
+import io.grpc.Status;
 import io.grpc.protobuf.ProtoMethodDescriptorSupplier;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -48,6 +51,7 @@ public final class Rules extends Channel {
   private final Duration timeout;
   private final RetryPolicy retries;
   private final @Nullable Consumer<Attempt> observer;
+  private final Failures failures;
   private final RetryBudget budget = new RetryBudget();
   private final Timers timers = new Timers();
   private final OpenCalls openCalls = new OpenCalls();
@@ -68,6 +72,7 @@ public final class Rules extends Channel {
     this.timeout = timeout;
     this.retries = retries;
     this.observer = observer;
+    this.failures = new Failures(servers.names());
   }
 
   @Override
@@ -93,7 +98,7 @@ public final class Rules extends Channel {
     }
     ServerConnection picked = servers.pick(null);
     ServerConnection server = picked == null ? servers.any() : picked;
-    return new DuplexCall<>(server.channel().newCall(method, options), this);
+    return new DuplexCall<>(method, options, server, this);
   }
 
   @Override
@@ -115,14 +120,34 @@ public final class Rules extends Channel {
   }
 
   /** Reports an attempt to the user's observer, whose exceptions do not reach the call. */
-  void observe(Attempt attempt) {
+  void observe(
+      MethodDescriptor<?, ?> method,
+      int number,
+      Duration duration,
+      @Nullable PolynymException error,
+      @Nullable ServerConnection server) {
     if (observer != null) {
+      Status.Code code = error == null ? Status.Code.OK : error.code();
+      String reason = error == null ? "" : error.reason();
+      String service = Objects.requireNonNull(method.getServiceName());
+      String name = Objects.requireNonNull(method.getBareMethodName());
+      String address = server == null ? null : server.address();
       try {
-        observer.accept(attempt);
+        observer.accept(new Attempt(service, name, number, duration, code, reason, address));
       } catch (RuntimeException | Error failed) {
         LOG.log(System.Logger.Level.WARNING, "the observer of calls has failed", failed);
       }
     }
+  }
+
+  /** The errors of calls that got no answer. */
+  Failures failures() {
+    return failures;
+  }
+
+  /** Whether a call has failed because it reached no server in its time. */
+  public boolean isUnreachable(PolynymException error) {
+    return failures.isUnreachable(error);
   }
 
   /** The time for a call that sets no deadline. */

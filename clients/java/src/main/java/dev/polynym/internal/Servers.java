@@ -46,6 +46,11 @@ public final class Servers {
     return next(all);
   }
 
+  /** The servers, each as {@code HOST:PORT}. */
+  List<String> names() {
+    return all.stream().map(server -> server.address().replaceFirst("^https?://", "")).toList();
+  }
+
   /** Whether a call would be sent at once. */
   public boolean isConnected() {
     return all.stream().anyMatch(ServerConnection::isConnected);

@@ -39,7 +39,7 @@ final class StreamCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
     AttemptTracer tracer = current;
     if (tracer != null && !tracer.isSent() && !isFinished()) {
       late = true;
-      cancel("the server cannot be reached", null);
+      cancel("there was no connection in time", null);
     }
   }
 
@@ -52,13 +52,15 @@ final class StreamCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
   @Override
   void ended(Status status, Metadata trailers, boolean reached) {
     boolean left = unregister();
+    int number = attempts.note(reached);
     if (status.isOk()) {
+      observe(number, null);
       close(status, trailers);
       return;
     }
-    attempts.note(reached);
-    Status ended = late && !reached ? Failures.unreachable() : status;
+    Status ended = late && !reached ? rules.failures().unreachable() : status;
     PolynymException error = error(ended, trailers, left, reached);
+    observe(number, error);
     boolean over = reached || left || rules.isClosed();
     long delay = over ? RetryPolicy.NEVER : attempts.patience(error);
     if (delay == RetryPolicy.NEVER || !schedule(delay)) {

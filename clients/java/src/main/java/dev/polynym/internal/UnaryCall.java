@@ -1,6 +1,5 @@
 package dev.polynym.internal;
 
-import dev.polynym.Attempt;
 import dev.polynym.errors.PolynymException;
 import io.grpc.CallOptions;
 import io.grpc.Metadata;
@@ -85,14 +84,14 @@ final class UnaryCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
     boolean left = unregister();
     int number = attempts.note(reached);
     if (status.isOk()) {
-      observe(number, Status.Code.OK, "");
+      observe(number, null);
       rules.budget().answered();
       connection().answered();
       close(status, trailers);
       return;
     }
     PolynymException error = error(status, trailers, left, reached);
-    observe(number, error.code(), error.reason());
+    observe(number, error);
     if (reached && !left) {
       connection().failed(error);
     }
@@ -115,14 +114,6 @@ final class UnaryCall<ReqT, RespT> extends RepeatedCall<ReqT, RespT> {
 
   private ServerConnection connection() {
     return Objects.requireNonNull(server());
-  }
-
-  private void observe(int number, Status.Code code, String reason) {
-    String service = Objects.requireNonNull(method.getServiceName());
-    String name = Objects.requireNonNull(method.getBareMethodName());
-    ServerConnection server = server();
-    String address = server == null ? null : server.address();
-    rules.observe(new Attempt(service, name, number, elapsed(), code, reason, address));
   }
 
   @Override

@@ -30,9 +30,35 @@ class AddressTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"", "ftp://users", "http://", "http://users/path", "a b", "http://u@h"})
+  @ValueSource(strings = {"", "ftp://users", "http://", "http://users/path", "a b"})
   void otherAddressesAreRefused(String text) {
     assertThrows(IllegalArgumentException.class, () -> Address.parse(text));
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"http://joe:secret@users", "joe:secret@users:x"})
+  void userInformationIsRefused(String text) {
+    Exception refused =
+        assertThrows(IllegalArgumentException.class, () -> Address.parse(text));
+    assertTrue(refused.getMessage().contains("user information"), refused.getMessage());
+    assertFalse(refused.getMessage().contains("joe"), refused.getMessage());
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "127.0.0.1:port, port",
+    ":99999, 99999",
+    "http://users:65536, 65536",
+    "[::1]:0, 0",
+    "users:-1, -1",
+    "https://users:/, ''",
+  })
+  void otherPortsAreRefused(String text, String port) {
+    Exception refused =
+        assertThrows(IllegalArgumentException.class, () -> Address.parse(text));
+    assertEquals(
+        "the port of a server must be a number from 1 to 65535, not \"" + port + "\"",
+        refused.getMessage());
   }
 
   @Test

@@ -19,9 +19,9 @@ public class SignUp {
     SpringApplication.run(SignUp.class, args);
   }
 
-  @Bean // Spring closes it at the end.
+  @Bean // Connected when the service begins. Spring closes it at the end.
   PolynymClient polynym() {
-    return PolynymClient.builder().build();
+    return PolynymClient.connect();
   }
 
   record Profile(String email, String name) {}
