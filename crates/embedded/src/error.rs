@@ -170,7 +170,7 @@ pub enum OpenError {
     #[error(
         "{} has schema version {found} and rules version {rules}, this program supports schema \
          version {} and rules version {}: {}",
-        path.display(), supported.schema, supported.rules, Supported::advice(*found, *rules)
+        path.display(), supported.schema, supported.rules, supported.advice(*found, *rules)
     )]
     Version {
         /// The store's file.

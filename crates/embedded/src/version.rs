@@ -1,6 +1,6 @@
 //! The versions that a program supports.
 
-use polynym_identifier::{RULES_VERSION, Rules};
+use polynym_identifier::RULES_VERSION;
 
 /// The present version of the schema, which `tables` describes.
 pub const VERSION: u64 = 10;
@@ -22,11 +22,11 @@ impl Supported {
     pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
 
     /// What to do with a store of versions that the program does not support.
-    pub const fn advice(schema: u64, rules: u32) -> &'static str {
-        if schema < OLDEST || rules < Rules::OLDEST {
-            "export it with the program that wrote it, and import that with this one"
-        } else {
+    pub const fn advice(self, schema: u64, rules: u32) -> &'static str {
+        if schema > self.schema || rules > self.rules {
             "use a newer program"
+        } else {
+            "export it with the program that wrote it, and import that with this one"
         }
     }
 }

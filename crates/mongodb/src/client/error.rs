@@ -312,7 +312,7 @@ pub enum OpenError {
     #[error(
         "the store in database {database} has schema version {found} and rules version {rules}, \
          this program supports schema version {} and rules version {}: {}",
-        supported.schema, supported.rules, Supported::advice(*found, *rules)
+        supported.schema, supported.rules, supported.advice(*found, *rules)
     )]
     Version {
         /// The database.

@@ -134,7 +134,7 @@ impl Versions {
             format!(
                 "schema version {schema} and rules version {rules}: this program supports schema \
                  version {newest} and rules version {newest_rules}; {}",
-                Supported::advice(schema, rules)
+                supported.advice(schema, rules)
             )
         })
     }
