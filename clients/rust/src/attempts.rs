@@ -147,7 +147,7 @@ mod tests {
     }
 
     fn unsent() -> Error {
-        Error::unreachable(std::sync::Arc::new(std::fmt::Error))
+        Error::unreachable(std::sync::Arc::new(std::fmt::Error), &"away".into())
     }
 
     fn lost() -> Error {

@@ -49,6 +49,8 @@ pub struct Builder {
     server: String,
     token: Option<String>,
     token_file: Option<PathBuf>,
+    /// The file of the environment, if the caller names no token.
+    default_token_file: Option<PathBuf>,
     files: TlsFiles,
     insecure: bool,
     tenant: String,
@@ -70,6 +72,7 @@ impl Builder {
             server: server.into(),
             token: None,
             token_file: None,
+            default_token_file: None,
             files: TlsFiles::default(),
             insecure: false,
             tenant: String::new(),
@@ -90,8 +93,8 @@ impl Builder {
         let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
         let server = text("POLYNYM_SERVER").unwrap_or_else(|| DEFAULT_SERVER.to_owned());
         let files = TlsFiles { ca: text("POLYNYM_CA").map(PathBuf::from), identity: None };
-        let token_file = text("POLYNYM_TOKEN_FILE").map(PathBuf::from);
-        Self { token_file, files, ..Self::new(server) }
+        let default_token_file = text("POLYNYM_TOKEN_FILE").map(PathBuf::from);
+        Self { default_token_file, files, ..Self::new(server) }
     }
 
     /// The server: a URL, or `host:port`, which is plain text on loopback and TLS elsewhere. Or
@@ -216,6 +219,7 @@ impl Builder {
 
     /// Connects at the first call.
     pub fn connect_lazy(self) -> Result<Client, ConnectError> {
+        self.check()?;
         let urls = server_urls(&self.server)?;
         let headers = self.headers(&urls)?;
         let dials = urls.into_iter().map(|url| self.dial(url, &headers, None));
@@ -233,6 +237,7 @@ impl Builder {
         F: Future<Output = io::Result<S>> + Send + 'static,
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        self.check()?;
         let mut urls = server_urls(&self.server)?;
         let headers = self.headers(&urls)?;
         let boxed = |stream| -> Box<dyn Bytes> { Box::new(stream) };
@@ -241,8 +246,30 @@ impl Builder {
         Ok(self.client(vec![dial]))
     }
 
+    /// Refuses settings with which no call could succeed, or which exclude each other.
+    fn check(&self) -> Result<(), ConnectError> {
+        let Backoff { first, longest } = self.backoff;
+        let faults = [
+            (self.timeout.is_zero(), "the timeout must be greater than zero"),
+            (self.attempts == 0, "a call has at least one attempt"),
+            (
+                first.is_zero() || longest < first,
+                "the first delay must be greater than zero, and the longest no less",
+            ),
+            (
+                self.token.is_some() && self.token_file.is_some(),
+                "token and token_file exclude each other",
+            ),
+        ];
+        match faults.iter().find(|(is_fault, _)| *is_fault) {
+            Some((_, message)) => Err(ConnectError::Setting((*message).to_owned())),
+            None => Ok(()),
+        }
+    }
+
     fn headers(&self, urls: &[Uri]) -> Result<Headers, ConnectError> {
-        let token = match (&self.token, &self.token_file) {
+        let file = self.token_file.as_ref().or(self.default_token_file.as_ref());
+        let token = match (&self.token, file) {
             (Some(token), _) => Token::fixed(token),
             (None, Some(path)) => Token::file(path.clone()),
             (None, None) => Ok(Token::Absent),
@@ -310,6 +337,22 @@ mod tests {
         let client = Builder::new(format!("http://{address}")).connect_lazy().unwrap();
         let refused = client.registry().create_user(CreateUserRequest::default()).await;
         assert_eq!(refused.unwrap_err().kind(), Kind::Unavailable);
+    }
+
+    #[tokio::test]
+    async fn settings_that_cannot_be_are_refused() {
+        let fault = |builder: Builder| builder.connect_lazy().err().unwrap().to_string();
+        let builder = || Builder::new("http://127.0.0.1:7171");
+        let second = Duration::from_secs(1);
+        assert!(fault(builder().timeout(Duration::ZERO)).contains("timeout"));
+        assert!(fault(builder().attempts(0)).contains("attempt"));
+        assert!(fault(builder().backoff(Duration::ZERO, second)).contains("delay"));
+        assert!(fault(builder().backoff(2 * second, second)).contains("delay"));
+        assert!(fault(builder().token("a").token_file("b")).contains("exclude each other"));
+        assert!(fault(builder().servers([""; 0])).contains("is not a server"));
+        let default_token_file = Some(PathBuf::from("b"));
+        let environment = Builder { default_token_file, ..builder() };
+        assert!(environment.token("a").connect_lazy().is_ok());
     }
 
     #[tokio::test]

@@ -136,9 +136,14 @@ impl Client {
             Ok(()) => begin(grpc).await,
             Err(error) => Err(not_ready(error)),
         };
-        let outcome = outcome.map_err(Error::from);
+        let outcome = outcome.map_err(|status| self.error(status));
         self.note(method, 1, start, &link, outcome.as_ref().err());
         Ok(Answers { stream: outcome?.into_inner(), link, client: self.clone() })
+    }
+
+    /// The error of a call to one of the servers.
+    fn error(&self, status: Status) -> Error {
+        Error::from(status).naming_servers(self.pool().unreachable())
     }
 
     /// Notes the end of an attempt.
@@ -206,7 +211,7 @@ impl Call<'_> {
         };
         let error = match timeout_at(self.deadline, call).await {
             Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(error)) => Error::from(error),
+            Ok(Err(status)) => self.client.error(status),
             Err(_) => Error::deadline(),
         };
         // The connection has the same deadline.
@@ -244,7 +249,8 @@ impl<A> Stream for Answers<A> {
     type Item = Result<A, Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let answer = self.stream.poll_next_unpin(context).map_err(Error::from);
+        let answer = self.stream.poll_next_unpin(context);
+        let answer = answer.map_err(|status| self.client.error(status));
         if let Poll::Ready(Some(Err(error))) = &answer {
             self.client.note_outcome(&self.link, Some(error));
         }

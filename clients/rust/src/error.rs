@@ -13,6 +13,7 @@ use tonic_types::StatusExt;
 use crate::reasons::OUTCOME_UNKNOWN;
 
 mod cause;
+mod item;
 mod kind;
 
 use cause::Loss;
@@ -37,6 +38,8 @@ struct Inner {
     status: Status,
     /// Why the server did not answer, if it did not.
     loss: Option<Loss>,
+    /// The text of an error without a connection, which names the servers.
+    unreachable: Option<Arc<str>>,
     reason: String,
     field: Option<String>,
     retry_after: Option<Duration>,
@@ -68,7 +71,7 @@ impl Error {
     /// The text of the server; without its answer, that of the client.
     pub fn message(&self) -> &str {
         match (self.0.loss, self.code()) {
-            (Some(loss), _) => loss.text(),
+            (Some(loss), _) => self.0.unreachable.as_deref().unwrap_or(loss.text()),
             (None, Code::DeadlineExceeded) if self.reason().is_empty() => DEADLINE_PASSED,
             (None, Code::OutOfRange) if self.reason().is_empty() => ANSWER_REFUSED,
             (None, _) => self.0.status.message(),
@@ -136,11 +139,23 @@ impl Error {
         }
     }
 
-    /// The error of a call without a connection.
-    pub(crate) fn unreachable(cause: Arc<dyn std::error::Error + Send + Sync>) -> Self {
-        let mut status = Status::unavailable(Loss::Unconnected.text());
+    /// The error of a call without a connection, with a text that names the servers.
+    pub(crate) fn unreachable(
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+        text: &Arc<str>,
+    ) -> Self {
+        let mut status = Status::unavailable(&**text);
         status.set_source(Arc::new(ConnectError(Box::new(cause))));
-        status.into()
+        Self::from(status).naming_servers(text)
+    }
+
+    /// The same error; without a connection, with a text that names the servers.
+    pub(crate) fn naming_servers(self, text: &Arc<str>) -> Self {
+        if self.0.loss != Some(Loss::Unconnected) {
+            return self;
+        }
+        let unreachable = Some(Arc::clone(text));
+        Self(Arc::new(Inner { unreachable, ..Arc::unwrap_or_clone(self.0) }))
     }
 
     /// The error of a deadline that has passed in the client.
@@ -150,10 +165,9 @@ impl Error {
 
     /// The error of an item of a batch.
     pub(crate) fn of_item(item: rpc::Status) -> Self {
+        let item = item::without_index(item);
         let details = item.encode_to_vec().into();
-        let error = Self::from(Status::with_details(item.code.into(), item.message, details));
-        let field = error.field().map(single_field);
-        Self(Arc::new(Inner { field, ..Arc::unwrap_or_clone(error.0) }))
+        Status::with_details(item.code.into(), item.message, details).into()
     }
 
     /// The same error of a change with this request id.
@@ -164,14 +178,6 @@ impl Error {
     /// The same error of a change that may have happened.
     pub(crate) fn outcome_unknown(self) -> Self {
         Self(Arc::new(Inner { kind: Kind::OutcomeUnknown, ..Arc::unwrap_or_clone(self.0) }))
-    }
-}
-
-/// The field of an item, such as `identifiers[3]`, in a call of its own: `identifier`.
-fn single_field(field: &str) -> String {
-    match field.strip_prefix("identifiers[").and_then(|rest| rest.split_once(']')) {
-        Some((_, rest)) => format!("identifier{rest}"),
-        None => field.to_owned(),
     }
 }
 
@@ -192,6 +198,7 @@ impl From<Status> for Error {
         Self(Arc::new(Inner {
             kind,
             loss,
+            unreachable: None,
             reason: info.map(|info| info.reason.clone()).unwrap_or_default(),
             field: violation.map(|violation| violation.field.clone()),
             retry_after: retry,

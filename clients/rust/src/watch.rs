@@ -203,10 +203,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_watch_waits_for_its_first_server_as_long_as_a_call() {
-        let builder = Builder::new("http://nobody.invalid").timeout(Duration::from_millis(200));
+        let servers = ["http://nobody.invalid", "http://[::1]:1"];
+        let builder = Builder::new("").servers(servers).timeout(Duration::from_millis(200));
         let mut watch = builder.connect_lazy().unwrap().watch(WatchRequest::default());
         let error = watch.next().await.unwrap_err();
-        assert_eq!(error.message(), "the server cannot be reached");
+        let text = "none of the servers nobody.invalid:80, [::1]:1 can be reached";
+        assert_eq!(error.message(), text);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -24,6 +24,11 @@ fn server_url(server: &str) -> Result<Uri, ConnectError> {
             "{server:?} is not a server: write a URL such as https://users.example.com:7171"
         ))
     };
+    if server.contains('@') {
+        let message = "the server must not have user information: pass a token with token()";
+        return Err(ConnectError::Setting(message.to_owned()));
+    }
+    check_port(server)?;
     let parse = |text: &str| text.parse::<Uri>().map_err(|_| wrong());
     if server.contains("://") {
         let url = parse(server)?;
@@ -32,6 +37,21 @@ fn server_url(server: &str) -> Result<Uri, ConnectError> {
     }
     let plain = parse(&format!("http://{server}"))?;
     if is_loopback(&plain) { Ok(plain) } else { parse(&format!("https://{server}")) }
+}
+
+/// Checks the port of a server, if it has one.
+fn check_port(server: &str) -> Result<(), ConnectError> {
+    let after_scheme = server.split_once("://").map_or(server, |(_, rest)| rest);
+    let authority = after_scheme.split_once('/').map_or(after_scheme, |(authority, _)| authority);
+    let after_host = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
+    let Some((_, port)) = after_host.split_once(':') else { return Ok(()) };
+    let is_number = port.bytes().all(|byte| byte.is_ascii_digit());
+    match port.parse::<u16>() {
+        Ok(number) if is_number && number > 0 => Ok(()),
+        _ => Err(ConnectError::Setting(format!(
+            "the port of a server must be a number from 1 to 65535, not {port:?}"
+        ))),
+    }
 }
 
 /// Whether the host is this machine.
@@ -69,6 +89,31 @@ mod tests {
         }
         for wrong in ["", "ftp://users", "a b", "https://"] {
             assert!(server_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn ports_are_numbers_from_1_to_65535() {
+        for (server, port) in [
+            ("127.0.0.1:port", "port"),
+            (":99999", "99999"),
+            ("http://users:65536", "65536"),
+            ("[::1]:0", "0"),
+            ("users:-1", "-1"),
+            ("users:+1", "+1"),
+            ("https://users:/", ""),
+        ] {
+            let error = server_url(server).unwrap_err().to_string();
+            let wanted = "the port of a server must be a number from 1 to 65535";
+            assert_eq!(error, format!("{wanted}, not {port:?}"));
+        }
+    }
+
+    #[test]
+    fn user_information_is_refused() {
+        for server in ["http://joe:secret@users", "joe:secret@users:x"] {
+            let error = server_url(server).unwrap_err().to_string();
+            assert!(error.contains("user information") && !error.contains("joe"), "{error}");
         }
     }
 

@@ -119,7 +119,8 @@ impl Dial {
     /// The text of an address for observers.
     pub fn name(&self, address: Address) -> String {
         let url = self.endpoint.uri();
-        address.map_or_else(|| format!("{}:{}", host(url), port(url)), |found| found.to_string())
+        let own = || format!("{}:{}", url.host().unwrap_or_default(), port(url));
+        address.map_or_else(own, |found| found.to_string())
     }
 
     fn open(&self, address: Address) -> Opening {

@@ -25,6 +25,8 @@ pub struct Pool {
     shared: Arc<Shared>,
     /// Whether calls wait for a server that cannot be reached.
     wait_for_ready: bool,
+    /// The text of an error without a connection.
+    unreachable: Arc<str>,
     /// For calls by the caller's own rules.
     own: OnceLock<Connection>,
 }
@@ -112,15 +114,22 @@ impl Pool {
             cause: Arc::new(io::Error::from(io::ErrorKind::NotConnected)),
         };
         let (state, changed) = (Mutex::new(state), Notify::new());
+        let unreachable = unreachable(&dials);
         let shared = Arc::new(Shared { dials, backoff, state, changed });
-        Self { shared, wait_for_ready, own: OnceLock::new() }
+        Self { shared, wait_for_ready, unreachable, own: OnceLock::new() }
+    }
+
+    /// The text of an error without a connection, which names the servers.
+    pub fn unreachable(&self) -> &Arc<str> {
+        &self.unreachable
     }
 
     /// The connection of the next call, once there is one; that of another address than `former`,
     /// if any.
     pub async fn link(&self, former: Option<&Link>, limit: Instant) -> Result<Link, Error> {
         let found = timeout_at(limit, self.wait(former, limit)).await;
-        found.unwrap_or(None).ok_or_else(|| Error::unreachable(self.shared.state().cause.clone()))
+        let cause = || self.shared.state().cause.clone();
+        found.unwrap_or(None).ok_or_else(|| Error::unreachable(cause(), &self.unreachable))
     }
 
     async fn wait(&self, former: Option<&Link>, limit: Instant) -> Option<Link> {
@@ -191,6 +200,15 @@ impl Pool {
     pub fn name(&self, link: &Link) -> String {
         self.shared.dials[link.server].name(link.address)
     }
+}
+
+fn unreachable(dials: &[Arc<Dial>]) -> Arc<str> {
+    let names: Vec<_> = dials.iter().map(|dial| dial.name(None)).collect();
+    let text = match names.as_slice() {
+        [name] => format!("the server {name} cannot be reached"),
+        names => format!("none of the servers {} can be reached", names.join(", ")),
+    };
+    text.into()
 }
 
 impl Shared {

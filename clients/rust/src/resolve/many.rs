@@ -272,7 +272,10 @@ mod tests {
 
     #[test]
     fn no_request_follows_one_that_no_server_saw() {
-        assert!(is_of_all(&Error::unreachable(std::sync::Arc::new(std::fmt::Error))));
+        assert!(is_of_all(&Error::unreachable(
+            std::sync::Arc::new(std::fmt::Error),
+            &"away".into()
+        )));
     }
 
     #[tokio::test]

@@ -110,7 +110,8 @@ async fn calls_that_are_lost_with_a_connection_count_once() {
     let client = server.builder().connect().await.unwrap();
     let link = client.pool().link(None, Instant::now() + MINUTE).await.unwrap();
     let of = |cause: h2::Reason| Error::from(Status::from_error(Box::new(h2::Error::from(cause))));
-    let (lost, unsent) = (of(h2::Reason::PROTOCOL_ERROR), Error::unreachable(Arc::new(fmt::Error)));
+    let (lost, unsent) =
+        (of(h2::Reason::PROTOCOL_ERROR), Error::unreachable(Arc::new(fmt::Error), &"away".into()));
     assert!(lost.is_of_connection() && !lost.is_never_sent());
     let counts = [&unsent, &lost, &lost].map(|error| client.pool().note(&link, Some(error)));
     assert_eq!(counts, [true, true, false]);
@@ -147,14 +148,17 @@ async fn connecting_fails_if_no_server_can_be_reached_in_time() {
         panic!("nobody listens")
     };
     assert_eq!((error.kind(), error.code()), (Kind::Unavailable, Code::Unavailable));
-    assert_eq!(error.to_string(), "Unavailable: the server cannot be reached");
+    let text = format!("the server {address} cannot be reached");
+    assert_eq!(error.to_string(), format!("Unavailable: {text}"));
+    let text = ConnectError::Unreachable(error).to_string();
+    assert!(text.contains(&address) && text.contains("refused"), "{text}");
 }
 
 #[tokio::test]
 async fn a_name_that_cannot_be_resolved_is_a_server_that_cannot_be_reached() {
     let builder = Builder::new("http://nobody.invalid:7171").wait_for_ready(false);
     let error = builder.connect_lazy().unwrap().resolve(handle("joe")).await.unwrap_err();
-    assert_eq!(error.message(), "the server cannot be reached");
+    assert_eq!(error.message(), "the server nobody.invalid:7171 cannot be reached");
 }
 
 #[tokio::test]
