@@ -264,8 +264,10 @@ func TestDeadlines(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	_, err = client.Resolve(t.Context(), polynym.Handle("joe"), polynym.Timeout(20*time.Millisecond))
-	wantError(t, err, polynym.ErrDeadlineExceeded, "")
+	for _, timeout := range []time.Duration{20 * time.Millisecond, 0, -time.Second} {
+		_, err = client.Resolve(t.Context(), polynym.Handle("joe"), polynym.Timeout(timeout))
+		wantError(t, err, polynym.ErrDeadlineExceeded, "")
+	}
 	_, err = client.Registry.CreateUser(t.Context(), createUserRequest())
 	if !errors.Is(err, polynym.ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)

@@ -27,7 +27,7 @@ type ResolveOption func(*resolveCall)
 
 type resolveCall struct {
 	request *polynymv1.ResolveIdentityRequest
-	timeout time.Duration
+	timeout *time.Duration // Nil: that of the context, or of the client.
 }
 
 // InTenant resolves in a tenant, instead of the client's.
@@ -62,7 +62,7 @@ func AsOf(t time.Time) ResolveOption {
 
 // Timeout ends the call after this time, or when its context ends.
 func Timeout(timeout time.Duration) ResolveOption {
-	return func(c *resolveCall) { c.timeout = timeout }
+	return func(c *resolveCall) { c.timeout = &timeout }
 }
 
 // newResolveCall applies options to a context and a request.
@@ -74,8 +74,8 @@ func (c *Client) newResolveCall(
 	for _, option := range options {
 		option(&call)
 	}
-	if call.timeout > 0 {
-		ctx, cancel := context.WithTimeout(ctx, call.timeout)
+	if call.timeout != nil {
+		ctx, cancel := context.WithTimeout(ctx, *call.timeout)
 		return ctx, cancel, request
 	}
 	return ctx, func() {}, request
