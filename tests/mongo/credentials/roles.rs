@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use mongodb::bson::{Bson, DateTime, Document, Uuid, doc};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
 use mongodb::{Client, Database};
 use polynym_directory::Tenant;
 use polynym_directory::model::bulk::change::BulkChange;
@@ -175,6 +176,7 @@ impl Store {
         self.run("verify", &["store", "verify"])?;
         self.damage_claims().await;
         self.damage_bulk_changes().await;
+        self.damage_notices().await;
         self.run("mend", &["store", "verify", "--mend"])
     }
 
@@ -189,6 +191,15 @@ impl Store {
         let orphan = BulkChange { tenant: gone, ..users::bulk_change("orphan") };
         let ended = bulk_document(&users::bulk_change("ended"), false);
         bulk.insert_many([bulk_document(&orphan, true), ended]).await.unwrap();
+    }
+
+    /// Adds a deleted notice to the inbox of a user who does not exist.
+    async fn damage_notices(&self) {
+        let notices = self.database().collection::<Document>("notices");
+        let (user, notice) = (Uuid::new(), Uuid::new());
+        let bytes = [user.bytes(), notice.bytes()].concat();
+        let id = Binary { subtype: BinarySubtype::Generic, bytes };
+        notices.insert_one(doc! { "_id": id, "i": notice, "d": DateTime::MAX }).await.unwrap();
     }
 
     /// Removes a validator, which `store init` restores.
