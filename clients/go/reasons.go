@@ -65,7 +65,6 @@ const (
 	ReasonRulesChanging          = "RULES_CHANGING"
 	ReasonServerOutdated         = "SERVER_OUTDATED"
 	ReasonServiceUnknown         = "SERVICE_UNKNOWN"
-	ReasonStoreNotUpgraded       = "STORE_NOT_UPGRADED"
 	ReasonStoreUnavailable       = "STORE_UNAVAILABLE"
 	ReasonStreamEnded            = "STREAM_ENDED"
 	ReasonTenantDenied           = "TENANT_DENIED"

@@ -103,7 +103,6 @@ pub const fn reason(error: &Error) -> &'static str {
     code_and_reason(error).1
 }
 
-#[expect(clippy::too_many_lines, reason = "a row for each error")]
 const fn code_and_reason(error: &Error) -> (Code, &'static str) {
     match error {
         Error::Invalid { what, .. } => (Code::InvalidArgument, invalid_reason(*what)),
@@ -135,8 +134,7 @@ const fn code_and_reason(error: &Error) -> (Code, &'static str) {
         Error::PrimaryMissing { .. } => (Code::FailedPrecondition, "PRIMARY_MISSING"),
         Error::MergeDamaged { .. } => (Code::FailedPrecondition, "MERGE_DAMAGED"),
         Error::TenantNotEmpty => (Code::FailedPrecondition, "TENANT_NOT_EMPTY"),
-        Error::NotSearchable | Error::IndexChanging => (Code::FailedPrecondition, "INDEX_BUILDING"),
-        Error::NoInboxes => (Code::FailedPrecondition, "STORE_NOT_UPGRADED"),
+        Error::IndexChanging => (Code::FailedPrecondition, "INDEX_BUILDING"),
         Error::BackupUnsupported => (Code::FailedPrecondition, "BACKUP_UNSUPPORTED"),
         Error::EtagMismatch => (Code::Aborted, "ETAG_MISMATCH"),
         Error::RenormalizeRunning => (Code::Aborted, "RENORMALIZE_RUNNING"),

@@ -14,7 +14,6 @@ use polynym_embedded::{self as embedded, Embedded, IntegritySession};
 use polynym_store_common::integrity::{Finding, Observer, RepairState, verify};
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
-use crate::golden::empty_store;
 use crate::support::scenarios::deliveries::{START, delivery};
 use crate::support::users;
 use crate::{FILE, database, open};
@@ -216,30 +215,6 @@ async fn a_large_body_is_stored_once_for_all_recipients() {
     store.change_inbox(all[0], InboxChange::Delete(id)).await.unwrap();
     drop(store);
     assert_eq!(stored(&path).1, 0);
-}
-
-#[tokio::test]
-async fn notices_of_an_older_store_keep_their_own_bodies() {
-    let folder = empty_store(8);
-    let (ids, all) = (Generator::new(Mode::Variable), [users::id(0), users::id(1)]);
-    let store = open(folder.path()).unwrap();
-    for n in 0..all.len() {
-        store.mutate(users::by_first_rules(users::creation(n))).await.unwrap();
-    }
-    store.deliver(large("web", ids.next_id(), all.to_vec())).await.unwrap();
-    drop(store);
-    let (before, contents) = stored(folder.path());
-    assert!(before > 32 << 10 && contents == 0, "{before} bytes, {contents}");
-
-    embedded::upgrade(folder.path(), &|_| {}).await.unwrap();
-    let store = open(folder.path()).unwrap();
-    store.deliver(large("web", ids.next_id(), all.to_vec())).await.unwrap();
-    for user in all {
-        assert_eq!(bodies(&store, user).await, ["x".repeat(16 << 10), "x".repeat(16 << 10)]);
-    }
-    drop(store);
-    let (after, contents) = stored(folder.path());
-    assert!(after < before + (17 << 10) && contents == 1, "{after} bytes, {contents}");
 }
 
 /// Reports and repairs each fault of shared contents, and no other.

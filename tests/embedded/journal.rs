@@ -148,7 +148,7 @@ async fn a_history_has_no_gap_that_hides_events_from_a_purge() {
     assert_eq!(left.iter().filter(|user| **user == users::id(1)).count(), 1);
 }
 
-/// Purges by earlier versions have left events behind gaps in histories.
+/// Purges leave events behind gaps in damaged histories.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_users_that_are_gone_are_removed() {
     let folder = tempfile::tempdir().unwrap();

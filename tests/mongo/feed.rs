@@ -7,19 +7,18 @@ use std::time::{Duration, Instant};
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, RawDocumentBuf, doc, spec::BinarySubtype};
 use polynym_directory::stores::ResumeToken;
-use polynym_directory::{
-    Backend, Error, Event, Mutation, Mutations, NewUser, Tenant, Update, UserChange, Value,
-};
+use polynym_directory::{Backend, Error, Event, Mutation, NewUser, Tenant, UserChange, Value};
 use polynym_identifier::Rules;
-use polynym_mongodb::{Mongo, Options, Supported, upgrade_to};
+use polynym_mongodb::{Mongo, Options, upgrade_to};
 
 use crate::calls::Client;
-use crate::golden::empty_store;
+use crate::golden::new_store;
 use crate::scrape::{free_address, metrics};
 use crate::server::Server;
 use crate::servers::{self, Databases, InDatabase};
 use crate::support::scenarios::watching::{Watching, from, rename};
 use crate::users;
+use crate::versions::NEXT;
 
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(60);
 /// A name that no other text contains.
@@ -194,18 +193,16 @@ async fn an_unreadable_change_is_skipped_and_counted() {
     assert!(count.is_some_and(|count| count.parse::<u32>().unwrap() >= 1), "{text}");
 }
 
-/// A program of the version before, and this one.
+/// This program, and one of the next version.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_versions_send_events_until_the_upgrade() {
-    let (database, uri) = empty_store(servers::one_member().await, 8, "feed_versions").await;
-    let supported = Supported { schema: 8, ..Supported::PRESENT };
-    let old = Mongo::open_supporting(&uri, Options::default(), supported).await.unwrap();
-    let old = Arc::new(old).backend();
-    let new = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap()).backend();
-    let by_first_rules = |n| users::by_first_rules(with_attributes(n, 2, 10));
+    let (database, uri) = new_store(servers::one_member().await, "feed_versions").await;
+    let old = Arc::new(Mongo::open(&uri, Options::default()).await.unwrap()).backend();
+    let new = Mongo::open_supporting(&uri, Options::default(), NEXT).await.unwrap();
+    let new = Arc::new(new).backend();
     let mut positions = [old.feed.position().await.unwrap(), new.feed.position().await.unwrap()];
     for (n, writer) in [&old, &new].into_iter().enumerate() {
-        writer.mutations.mutate(by_first_rules(n)).await.unwrap();
+        writer.mutations.mutate(with_attributes(n, 2, 10)).await.unwrap();
         for (reader, position) in [&old, &new].into_iter().zip(&mut positions) {
             let seen = until(reader, position, n).await;
             assert_eq!(
@@ -214,14 +211,15 @@ async fn two_versions_send_events_until_the_upgrade() {
             );
         }
     }
-    upgrade_to(&uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
-    let rejected = old.mutations.mutate(by_first_rules(2)).await;
+    let report = |line: &str| println!("{line}");
+    upgrade_to(&uri, NEXT.schema, Rules::PRESENT, &report).await.unwrap();
+    let rejected = old.mutations.mutate(with_attributes(2, 2, 10)).await;
     assert!(matches!(rejected, Err(Error::Outdated(_))), "{rejected:?}");
     let page = old.feed.events(&Tenant::DEFAULT, &positions[0], Duration::ZERO).await;
     assert!(matches!(page, Err(Error::Outdated(_))), "{page:?}");
-    let disabled = users::by_first_rules(users::mutation(users::id(0), UserChange::Disable));
+    let disabled = users::mutation(users::id(0), UserChange::Disable);
     new.mutations.mutate(disabled).await.unwrap();
-    new.mutations.mutate(by_first_rules(2)).await.unwrap();
+    new.mutations.mutate(with_attributes(2, 2, 10)).await.unwrap();
     let seen = until(&new, &mut positions[1], 2).await;
     // Older events in the same tail are not sent again.
     let numbers: Vec<_> = seen.iter().map(|event| (event.user, event.sequence)).collect();
@@ -239,48 +237,5 @@ async fn two_versions_send_events_until_the_upgrade() {
         user.get_binary_generic("j").unwrap().clone()
     };
     let has_name = |tail: Vec<u8>| tail.windows(NAME.len()).any(|part| part == NAME.as_bytes());
-    assert!(has_name(tail(1).await) && !has_name(tail(2).await));
-}
-
-/// The bytes of a user's document and of its tail, in a store of this schema version, after the
-/// user's creation with `count` attributes and each of `updates` changes of all of them.
-async fn sizes(version: i64, count: usize, updates: usize) -> Vec<(usize, usize)> {
-    let name = format!("feed_sizes_{version}_{count}");
-    let (database, uri) = empty_store(servers::one_member().await, version, &name).await;
-    let store = Mongo::open(&uri, Options::default()).await.unwrap();
-    let attributes = |round| -> BTreeMap<String, Value> {
-        let value = |n| Value::String(format!("value {n:02} {round:02}"));
-        (0..count).map(|n| (format!("department_{n:02}"), value(n))).collect()
-    };
-    let mut sizes = Vec::new();
-    for round in 0..=updates {
-        let UserChange::Create(new) = users::creation(0).kind.user().unwrap().1.clone() else {
-            panic!()
-        };
-        let update = Update::from_mask(None, String::new(), attributes(round)).unwrap();
-        let change = match round {
-            0 => UserChange::Create(NewUser { attributes: attributes(0), ..new }),
-            _ => UserChange::Update(update),
-        };
-        store.mutate(users::by_first_rules(users::mutation(users::id(0), change))).await.unwrap();
-        let documents = database.collection::<RawDocumentBuf>("users");
-        let user = documents.find_one(doc! {}).await.unwrap().unwrap();
-        let tail = user.get_binary("j").unwrap().bytes.len();
-        sizes.push((user.as_bytes().len(), tail));
-    }
-    sizes
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn tokens_make_users_smaller() {
-    const LIMIT: usize = (1 << 10) + 64;
-    for count in [5, 20] {
-        let [before, after] = [sizes(8, count, 8).await, sizes(10, count, 8).await];
-        for (round, (before, after)) in before.iter().zip(&after).enumerate() {
-            println!("{count} attributes, {round} updates: {before:?} {after:?}");
-            assert!(after.1 < LIMIT);
-        }
-        // The words of the display name take some of what the names took.
-        assert!(after[0].0 + count * 2 < before[0].0, "the names are gone");
-    }
+    assert!(!has_name(tail(1).await) && !has_name(tail(2).await));
 }

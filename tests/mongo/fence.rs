@@ -1,5 +1,5 @@
 //! The validators refuse every write of an earlier epoch, by any document that it writes; and no
-//! mutation but those of older schemas writes the document of the versions.
+//! mutation writes the document of the versions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

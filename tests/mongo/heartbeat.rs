@@ -147,7 +147,7 @@ async fn a_deleted_document_is_rewritten() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_created_in_a_store_of_an_older_program() {
+async fn nothing_is_created_in_a_store_without_a_list_of_servers() {
     let factory = Databases::of_set(servers::one_member().await, "").factory();
     let database = servers::one_member().await.client().await.database(factory.name().await);
     database.collection::<Document>("servers").drop().await.unwrap();

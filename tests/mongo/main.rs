@@ -27,7 +27,6 @@ mod lost_messages;
 mod opening;
 mod preference;
 mod rules;
-mod second_rules;
 mod sharded;
 mod store;
 mod transfer;

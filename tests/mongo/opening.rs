@@ -37,6 +37,16 @@ async fn a_store_of_another_version_is_refused() {
     meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": 1 } }).await.unwrap();
     let error = factory.mongo().await.err().expect("a store of a later version was opened");
     assert!(matches!(&error, OpenError::Version { found, .. } if *found > 1), "{error}");
+    meta.update_one(doc! { "_id": "schema" }, doc! { "$inc": { "v": -2 } }).await.unwrap();
+    let error = factory.mongo().await.err().expect("a store of an earlier version was opened");
+    let text = error.to_string();
+    assert!(matches!(error, OpenError::Version { .. }), "{text}");
+    let advice = "export it with the program that wrote it, and import that with this one";
+    assert!(text.contains(advice), "{text}");
+    meta.update_one(doc! {}, doc! { "$inc": { "v": 1 }, "$set": { "n": 3_i64 } }).await.unwrap();
+    let error = factory.mongo().await.err().expect("a store of earlier rules was opened");
+    assert!(error.to_string().contains("rules version 3"), "{error}");
+    assert!(error.to_string().contains(advice), "{error}");
 }
 
 #[tokio::test]

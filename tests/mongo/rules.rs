@@ -18,6 +18,8 @@ use super::servers::{self, Databases, InDatabase};
 use crate::support::golden::{later_rules, records};
 use crate::support::users;
 
+const SCHEMA: i64 = Supported::PRESENT.schema;
+
 /// The initial users.
 const USERS: usize = 40;
 
@@ -99,7 +101,7 @@ async fn assert_clean(factory: &InDatabase) {
 }
 
 async fn renormalize(factory: &InDatabase) -> Result<(), OpenError> {
-    upgrade_to(&factory.uri().await, later_rules(), &|line| println!("{line}")).await
+    upgrade_to(&factory.uri().await, SCHEMA, later_rules(), &|line| println!("{line}")).await
 }
 
 /// Two spellings of an email that are equal under the later rules.
@@ -235,7 +237,8 @@ async fn late_collisions_stop_the_renormalization() {
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(created));
         }
     };
-    let error = upgrade_to(&factory.uri().await, later_rules(), &register).await.unwrap_err();
+    let error =
+        upgrade_to(&factory.uri().await, SCHEMA, later_rules(), &register).await.unwrap_err();
     assert!(matches!(error, OpenError::Unmovable { .. }), "{error}");
     // Both are unchanged, and the older program continues.
     let again = Server::older(&factory).await;
@@ -258,7 +261,7 @@ async fn interrupted(factory: &InDatabase, at: &'static str) {
             }
         };
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let outcome = runtime.block_on(upgrade_to(&uri, later_rules(), &hang));
+        let outcome = runtime.block_on(upgrade_to(&uri, SCHEMA, later_rules(), &hang));
         panic!("it has ended: {outcome:?}");
     });
     heard.await.unwrap();

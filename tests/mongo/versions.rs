@@ -2,51 +2,39 @@
 //! programs, which are kept.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, doc, spec::BinarySubtype};
-use polynym_directory::search::Derived;
 use polynym_directory::{
-    Error, Mutation, MutationKind, Mutations, NewIdentity, PolicyUpdate, Reads, Search,
+    Error, Mutation, MutationKind, Mutations, NewIdentity, Policies, PolicyUpdate, Reads,
     TenantChange, UserChange,
 };
-use polynym_identifier::{Identifier, RawIdentifier, Rules};
-use polynym_mongodb::{
-    InitOptions, IntegritySession, Mongo, OpenError, Options, Supported, init, upgrade_to,
-};
+use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
+use polynym_mongodb::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::sync::Notify;
 
-use super::golden::{dump, empty_store, golden_store};
+use super::golden::{dump, golden_store, new_store};
 use super::servers::{self, Databases, Layout, ReplicaSet};
-use crate::server::{Server, polynym};
-use crate::support::golden::{create_named, fill, named, untouched};
 use crate::support::unknown_field::{has_field, with_field};
 use crate::support::users;
 
-/// The version of the older program.
-const OLDER: i64 = 2;
+/// The made-up next version of the schema.
+pub const NEXT: Supported =
+    Supported { schema: Supported::PRESENT.schema + 1, ..Supported::PRESENT };
 
 async fn older(uri: &str) -> Result<Mongo, OpenError> {
-    Mongo::open_supporting(
-        uri,
-        Options::default(),
-        Supported { schema: OLDER, ..Supported::PRESENT },
-    )
-    .await
+    Mongo::open(uri, Options::default()).await
 }
 
 async fn newer(uri: &str) -> Mongo {
-    Mongo::open(uri, Options::default()).await.unwrap()
+    Mongo::open_supporting(uri, Options::default(), NEXT).await.unwrap()
 }
 
 async fn upgraded(uri: &str) {
-    upgrade_to(uri, Rules::FIRST, &|line| println!("{line}")).await.unwrap();
-}
-
-fn creation(n: usize) -> Mutation {
-    users::by_first_rules(users::creation(n))
+    upgrade_to(uri, NEXT.schema, Rules::PRESENT, &|line| println!("{line}")).await.unwrap();
 }
 
 fn uuid(id: LocalityId) -> Bson {
@@ -57,7 +45,7 @@ fn identifier(name: &str) -> Identifier {
     Identifier::parse(RawIdentifier::from_text(name).unwrap()).unwrap()
 }
 
-/// The epochs of all users, if they have any.
+/// The epochs of all users.
 async fn epochs(database: &Database) -> Vec<Option<i32>> {
     let found = database
         .collection::<Document>("users")
@@ -71,26 +59,26 @@ async fn epochs(database: &Database) -> Vec<Option<i32>> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_versions_work_together_until_the_upgrade() {
-    let (database, uri) = empty_store(servers::one_member().await, OLDER, "versions_two").await;
+    let (database, uri) = new_store(servers::one_member().await, "versions_two").await;
     let (old, new) = (older(&uri).await.unwrap(), newer(&uri).await);
-    old.mutate(creation(0)).await.unwrap();
-    new.mutate(creation(1)).await.unwrap();
+    old.mutate(users::creation(0)).await.unwrap();
+    new.mutate(users::creation(1)).await.unwrap();
     for store in [&old, &new] {
         assert!(users::look_up(store, 0).await.unwrap() && users::look_up(store, 1).await.unwrap());
     }
-    assert_eq!(epochs(&database).await, [None, None]);
+    assert_eq!(epochs(&database).await, [Some(1), Some(1)]);
 
     upgraded(&uri).await;
-    let error = old.mutate(creation(2)).await.expect_err("an older program writes");
+    let error = old.mutate(users::creation(2)).await.expect_err("an older program writes");
     assert!(matches!(&error, Error::Outdated(why) if why.contains("schema version ")), "{error}");
     assert!(matches!(old.check().await, Err(Error::Outdated(_))));
     assert!(users::look_up(&old, 1).await.unwrap());
-    new.mutate(creation(3)).await.unwrap();
+    new.mutate(users::creation(3)).await.unwrap();
     new.check().await.unwrap();
-    // The upgrade has rewritten the documents last with the third epoch.
-    assert_eq!(epochs(&database).await, [Some(3), Some(3), Some(6)]);
+    assert_eq!(epochs(&database).await, [Some(1), Some(1), Some(2)]);
     let error = older(&uri).await.err().expect("an older program opened it");
-    assert!(matches!(error, OpenError::Version { found: 14, .. }), "{error}");
+    assert!(matches!(error, OpenError::Version { found, .. } if found == NEXT.schema), "{error}");
+    assert!(error.to_string().contains("use a newer program"), "{error}");
 }
 
 /// Makes the heartbeats of servers on a set miss the upgrade.
@@ -104,16 +92,15 @@ async fn block_heartbeats(set: &ReplicaSet) {
 fn mutations() -> [Mutation; 5] {
     let link = NewIdentity::new(identifier("handle:linked"), "linked".to_owned());
     [
-        creation(200),
+        users::creation(200),
         users::mutation(users::id(1), UserChange::Link(link)),
         users::mutation(users::id(7), UserChange::Purge),
-        users::mutation_of(MutationKind::ReleaseHold(identifier("handle:fäy"))),
+        users::mutation_of(MutationKind::ReleaseHold(identifier("handle:user1"))),
         users::tenant_mutation(TenantChange::Set(PolicyUpdate {
             keep_last: Some(true),
             ..Default::default()
         })),
     ]
-    .map(users::by_first_rules)
 }
 
 /// Servers that were frozen during the upgrade, or cannot read the versions, learn of it from their
@@ -121,8 +108,17 @@ fn mutations() -> [Mutation; 5] {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outdated_server_learns_of_the_upgrade_on_write() {
     let set = ReplicaSet::start(Layout::default()).await;
-    let (database, uri) = empty_store(&set, OLDER, "versions_deaf").await;
-    fill(&newer(&uri).await).await;
+    let (database, uri) = new_store(&set, "versions_deaf").await;
+    let store = newer(&uri).await;
+    for n in [1, 7] {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    let policies = Policies {
+        holds: [(Kind::Handle, Duration::from_secs(100_000_000))].into(),
+        ..Policies::default()
+    };
+    let given_up = users::mutation(users::id(1), UserChange::Unlink(identifier("handle:user1")));
+    store.mutate(Mutation { policies: policies.into(), ..given_up }).await.unwrap();
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for _ in mutations() {
         old.push(older(&uri).await.unwrap());
@@ -142,15 +138,15 @@ async fn an_outdated_server_learns_of_the_upgrade_on_write() {
             .await
             .unwrap_or_else(|error| panic!("{mutation:?}: {error:?}"));
     }
-    assert!(dump(&database).await.contains("\"e\": 1"));
+    assert!(dump(&database).await.contains("\"e\": 2"));
 }
 
-/// A program without epochs.
+/// A program that does not know of the new epoch.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_of_an_older_program_fails() {
     let set = servers::one_member().await;
-    let (database, uri) = empty_store(set, OLDER, "versions_raw").await;
-    newer(&uri).await.mutate(creation(1)).await.unwrap();
+    let (database, uri) = new_store(set, "versions_raw").await;
+    newer(&uri).await.mutate(users::creation(1)).await.unwrap();
     let people = database.collection::<Document>("users");
     let filter = doc! { "_id": uuid(users::id(1)) };
     let found = people.find_one(filter.clone()).await.unwrap().unwrap();
@@ -171,33 +167,6 @@ async fn a_transaction_of_an_older_program_fails() {
     assert_ne!(found.get_i64("r").unwrap(), 7);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_frozen_during_the_upgrade_adopts_the_new_version() {
-    let set = servers::one_member().await;
-    let (database, uri) = empty_store(set, OLDER, "versions_frozen").await;
-    let stores = uri.clone();
-    let server =
-        tokio::task::spawn_blocking(move || Server::start(&["--store", &stores])).await.unwrap();
-    let created = server.run(&["user", "create", "--identity", "email:joe@example.com"]);
-    assert!(created.status.success(), "{created:?}");
-    server.signal("STOP");
-    let output = polynym(&["store", "upgrade", "--store", &uri]).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert!(
-        String::from_utf8(output.stdout)
-            .unwrap()
-            .ends_with("schema version 14 and rules version 4 now\n")
-    );
-    server.signal("CONT");
-    let created = server.run(&["user", "create", "--identity", "email:eve@example.com"]);
-    assert!(created.status.success(), "{created:?}");
-    let mut found = epochs(&database).await;
-    found.sort_unstable();
-    // The first six epochs are about the schema, the next about moved identities, the last about
-    // the rules.
-    assert_eq!(found, [Some(7), Some(8)]);
-}
-
 /// Stops an upgrade after `lines` messages. Returns false if it had finished.
 async fn interrupted(uri: &str, lines: usize) -> bool {
     let (said, enough) = (AtomicUsize::new(0), Notify::new());
@@ -209,7 +178,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
     tokio::select! {
         biased;
         () = enough.notified() => true,
-        outcome = upgrade_to(uri, Rules::FIRST, &count) => {
+        outcome = upgrade_to(uri, NEXT.schema, Rules::PRESENT, &count) => {
             outcome.unwrap();
             false
         }
@@ -218,7 +187,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_upgrade_is_finished_by_the_next() {
-    upgrades_are_interrupted_every(37).await;
+    upgrades_are_interrupted_every(5).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,57 +201,33 @@ async fn upgrades_are_interrupted_every(step: usize) {
     let mut lines = 1;
     loop {
         let name = format!("versions_stopped{lines}");
-        let (database, uri) = empty_store(servers::one_member().await, OLDER, &name).await;
+        let (database, uri) = new_store(servers::one_member().await, &name).await;
         let new = newer(&uri).await;
         if !interrupted(&uri, lines).await {
             break;
         }
-        new.mutate(creation(0)).await.unwrap();
+        new.mutate(users::creation(0)).await.unwrap();
         newer(&uri).await.check().await.unwrap();
         upgraded(&uri).await;
-        new.mutate(creation(1)).await.unwrap();
-        assert_eq!(epochs(&database).await.last(), Some(&Some(6)), "after {lines} sentences");
+        new.mutate(users::creation(1)).await.unwrap();
+        assert_eq!(epochs(&database).await.last(), Some(&Some(2)), "after {lines} sentences");
         newer(&uri).await.check().await.unwrap();
         lines += step;
     }
     assert!(lines > 10, "{lines}");
 }
 
-/// A store finds names as the older program did, until an upgrade is done, interrupted or not.
 #[tokio::test(flavor = "multi_thread")]
-async fn names_of_older_stores_are_found_by_words_until_upgraded() {
-    let (_, uri) = empty_store(servers::one_member().await, 12, "versions_names").await;
-    let store = newer(&uri).await;
-    create_named(&store).await;
-    named(&store, Derived::Words).await;
-    // The first sentences are those of a store that users write with forms, which some lack.
-    let mut lines = 1;
-    while interrupted(&uri, lines).await {
-        let store = newer(&uri).await;
-        named(&store, store.derived().unwrap()).await;
-        lines += 1;
-    }
-    upgraded(&uri).await;
-    let audit = IntegritySession::open(&uri).await.unwrap();
-    untouched(&audit).await;
-    audit.close().await;
-    named(&newer(&uri).await, Derived::Forms).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_older_store_is_completed_in_its_version() {
-    let (database, uri) = golden_store(OLDER, "versions_init").await;
+async fn a_store_is_completed_in_its_version() {
+    let (database, uri) = golden_store("versions_init").await;
     database.run_command(doc! { "collMod": "users", "validator": {} }).await.unwrap();
     let said = std::sync::Mutex::new(Vec::new());
     init(&uri, &InitOptions::default(), &|line| said.lock().unwrap().push(line.to_owned()))
         .await
         .unwrap();
     let said = said.into_inner().unwrap().join("\n");
-    assert!(
-        said.contains("schema version 2 before") && said.contains("polynym store upgrade"),
-        "{said}"
-    );
-    let whole = golden_store(OLDER, "versions_whole").await.0;
+    assert!(said.contains("schema version 14 before"), "{said}");
+    let whole = golden_store("versions_whole").await.0;
     assert!(dump(&database).await == dump(&whole).await, "the stores differ");
 }
 
@@ -358,9 +303,8 @@ async fn fields_of_a_newer_program_survive() {
     store.mutate(users::tenant_mutation(policies(true))).await.unwrap();
     // Unlinking an identity holds it, which changes its claim.
     let unlink = users::mutation(users::id(1), UserChange::Unlink(users::email(1)));
-    let holds =
-        [(polynym_identifier::Kind::Email, std::time::Duration::from_secs(100_000_000))].into();
-    let policies = polynym_directory::Policies { holds, ..Default::default() }.into();
+    let holds = [(Kind::Email, Duration::from_secs(100_000_000))].into();
+    let policies = Policies { holds, ..Default::default() }.into();
     store.mutate(Mutation { policies, ..unlink }).await.unwrap();
     for (name, id, field) in &documents {
         let found = find(name, id).await;

@@ -38,11 +38,8 @@ pub const WATCH_ENDED: &str = "WATCH_ENDED";
 pub const STREAM_ENDED: &str = "STREAM_ENDED";
 /// The store has no change streams (history).
 pub const WATCH_UNSUPPORTED: &str = "WATCH_UNSUPPORTED";
-/// The store has an older version without an index of attributes, or the index of an attribute
-/// of this search is being changed.
+/// The index of an attribute of this search is being changed.
 pub const INDEX_BUILDING: &str = "INDEX_BUILDING";
-/// The store has an older version without inboxes.
-pub const STORE_NOT_UPGRADED: &str = "STORE_NOT_UPGRADED";
 /// The store is on MongoDB.
 pub const BACKUP_UNSUPPORTED: &str = "BACKUP_UNSUPPORTED";
 /// The tenant has 10,000 different names of attributes, and this would be one more.

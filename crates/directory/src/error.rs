@@ -182,15 +182,9 @@ pub enum Error {
         /// The limit of names.
         limit: usize,
     },
-    /// The store has no index of attributes yet.
-    #[error("the store has no index of attributes yet: run `polynym store upgrade`")]
-    NotSearchable,
     /// The index of an attribute is being built or removed.
     #[error("an index that this search needs is changing: try again later")]
     IndexChanging,
-    /// The store has no inboxes yet.
-    #[error("the store has no inboxes yet: run `polynym store upgrade`")]
-    NoInboxes,
     /// The inbox does not have the notice.
     #[error("the inbox does not have this notice: it was deleted, or has expired")]
     NoticeNotFound {

@@ -104,7 +104,7 @@ impl IdempotencyKey {
 
     /// Whether a request from `time` no longer counts, even if a store still has it: it has
     /// expired, or belongs to a deleted tenant of the same name, which was created at `since` and
-    /// not at `tenant_since`. Older stores do not know that time.
+    /// not at `tenant_since`. Some requests have no such time.
     pub fn is_void(
         (time, since): (Timestamp, Option<Timestamp>),
         tenant_since: Timestamp,

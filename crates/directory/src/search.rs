@@ -24,7 +24,7 @@ mod searched_user;
 #[cfg(test)]
 mod tests;
 
-pub use element::{Derived, ScalarRef, derived_elements, elements, fixed_elements, scalars};
+pub use element::{ScalarRef, derived_elements, elements, fixed_elements, scalars};
 pub use field::Field;
 pub use filter::Filter;
 pub use lead::{AccessPath, Order, Position};

@@ -4,11 +4,10 @@ use std::error::Error as StdError;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::version::{OLDEST, VERSION};
+use crate::version::Supported;
 use arc_swap::ArcSwapOption;
 
 use polynym_directory::error::{Error, ItemError};
-use polynym_identifier::RULES_VERSION;
 
 /// A fault below the directory's rules: the disk, the database, or the stored data.
 #[derive(Debug, thiserror::Error)]
@@ -170,9 +169,8 @@ pub enum OpenError {
     /// The file is a store of another version of this program.
     #[error(
         "{} has schema version {found} and rules version {rules}, this program supports schema \
-         versions {OLDEST} to {VERSION} and rules versions up to {RULES_VERSION}: use a program \
-         that supports both",
-        path.display()
+         version {} and rules version {}: {}",
+        path.display(), supported.schema, supported.rules, supported.advice(*found, *rules)
     )]
     Version {
         /// The store's file.
@@ -181,6 +179,8 @@ pub enum OpenError {
         found: u64,
         /// The version of its rules of normalisation.
         rules: u32,
+        /// The latest versions that the program supports.
+        supported: Supported,
     },
     /// Identities cannot be moved to later rules of normalisation.
     #[error(

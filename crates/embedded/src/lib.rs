@@ -38,3 +38,4 @@ pub use setup::restore::restore;
 pub use setup::status::{Status, confirm_clock, status};
 pub use setup::upgrade::{upgrade, upgrade_to};
 pub use store::Embedded;
+pub use version::Supported;

@@ -20,12 +20,10 @@ use crate::mutation::writer::{Shared, Writer};
 use crate::options::Options;
 use crate::recent_events::RecentEvents;
 use crate::schema::token_key::token_key;
-use crate::schema::versions::versions;
+use crate::schema::versions::{NO_VERSION, Versions, versions};
 use crate::store::Embedded;
 use crate::turns::Turns;
-use crate::version::VERSION;
-use polynym_directory::stores::StoredRules;
-use polynym_identifier::RULES_VERSION;
+use crate::version::Supported;
 use polynym_store_common::version_gauges::set_versions;
 
 impl Embedded {
@@ -34,27 +32,24 @@ impl Embedded {
     /// # Errors
     /// [`OpenError`]. The content of the folder is then unchanged.
     pub fn open(folder: &Path, options: Options) -> Result<Self, OpenError> {
-        Self::open_supporting(folder, options, RULES_VERSION)
+        Self::open_supporting(folder, options, Supported::PRESENT)
     }
 
-    /// Opens the store as a program that supports rules of normalisation up to `latest_rules`.
-    /// Blocks on the disk.
+    /// Opens the store as a program that supports these versions. Blocks on the disk.
     ///
     /// # Errors
     /// [`OpenError`]. The content of the folder is then unchanged.
     pub fn open_supporting(
         folder: &Path,
         options: Options,
-        latest_rules: u32,
+        supported: Supported,
     ) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, options.cache_bytes)
-            .supporting(latest_rules)
-            .durable(options.durable);
+        let mut opener =
+            Opener::new(folder, options.cache_bytes).supporting(supported).durable(options.durable);
         let open = if options.create { opener.open_or_create() } else { opener.open_existing() }?;
         let versions = versions(&open.database).map_err(|error| opener.damaged(error))?;
-        let schema = versions.map_or(VERSION, |versions| versions.schema);
-        let rules = versions.map_or(StoredRules::new(RULES_VERSION), |versions| versions.rules);
-        set_versions(VERSION as f64, rules.version);
+        let Versions { schema, rules } = versions.ok_or_else(|| opener.damaged(NO_VERSION))?;
+        set_versions(schema as f64, rules.version);
         let damaged = |fault: Fault| opener.damaged(chain(&fault));
         let caches = Caches::new(options.hint_bytes);
         let hints = caches.hints.clone();
@@ -90,7 +85,6 @@ impl Embedded {
             writer: Some(thread),
             recent,
             alive,
-            schema,
             rules,
             hints,
             token_key,

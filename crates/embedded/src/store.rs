@@ -32,7 +32,7 @@ use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
 use polynym_directory::pace::Pace;
-use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
     ItemResult, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search,
@@ -66,8 +66,7 @@ pub struct Embedded {
     pub(super) recent: Arc<RecentEvents>,
     /// Closed once the writer has ended.
     pub(super) alive: watch::Receiver<()>,
-    /// The schema and the rules do not change while the store is open.
-    pub(super) schema: u64,
+    /// The rules do not change while the store is open.
     pub(super) rules: StoredRules,
     pub(super) hints: Arc<OwnerHints>,
     pub(super) token_key: TokenKey,
@@ -304,10 +303,6 @@ impl Search for Embedded {
         limit: usize,
     ) -> Result<usize, Error> {
         self.count_entries(tenant, path, limit)
-    }
-
-    fn derived(&self) -> Result<Derived, Error> {
-        self.on_snapshot(Snapshot::derived)
     }
 
     async fn scan(

@@ -1,32 +1,32 @@
-//! The schema versions that this program supports.
+//! The versions that a program supports.
 
-use polynym_directory::search::Derived;
+use polynym_identifier::RULES_VERSION;
 
-/// The present version, which `tables` describes.
+/// The present version of the schema, which `tables` describes.
 pub const VERSION: u64 = 10;
-/// The first version whose index has the forms of display names.
-pub const FORMS: u64 = 10;
-/// The first version in which the notices of several users share their content.
-pub const SHARING: u64 = 9;
-/// The first version whose index has the words of display names and the domains of addresses.
-pub const DERIVED: u64 = 9;
-/// The first version with inboxes.
-pub const INBOXED: u64 = 8;
-/// The first version with a journal.
-pub const JOURNALED: u64 = 7;
-/// The first version with `ATTRIBUTES`: earlier ones store a user's attributes in the user.
-pub const INDEXED: u64 = 6;
-/// The first version with `TENANT_USERS`.
-pub const LISTED: u64 = 5;
-/// The oldest version that this program supports. It has no rules version, and its claims have no
-/// additional fields.
-pub const OLDEST: u64 = 4;
+/// The oldest version of the schema that this program supports. `store upgrade` takes such a store
+/// to the newest one.
+pub const OLDEST: u64 = VERSION;
 
-/// The derived elements of the index in a schema version.
-pub const fn derived_in(schema: u64) -> Derived {
-    match schema {
-        FORMS.. => Derived::Forms,
-        DERIVED.. => Derived::Words,
-        _ => Derived::None,
+/// The latest versions that a program supports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Supported {
+    /// Of the schema.
+    pub schema: u64,
+    /// Of the rules of normalisation.
+    pub rules: u32,
+}
+
+impl Supported {
+    /// The versions that this program supports.
+    pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
+
+    /// What to do with a store of versions that the program does not support.
+    pub const fn advice(self, schema: u64, rules: u32) -> &'static str {
+        if schema > self.schema || rules > self.rules {
+            "use a newer program"
+        } else {
+            "export it with the program that wrote it, and import that with this one"
+        }
     }
 }

@@ -37,33 +37,6 @@ impl Identifier {
         }
     }
 
-    /// Parses by the first version of the rules, for older stores.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn parse_first(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
-        Identifier::of(raw, first_form(raw, &mut ()))
-    }
-
-    /// Parses by the second version of the rules, for older stores.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn parse_second(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
-        Identifier::of(raw, second_form(raw, &mut ()))
-    }
-
-    /// Parses by the third version of the rules, for older stores.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn parse_third(raw: RawIdentifier<'_>) -> Result<Self, Rejection> {
-        match quick_form(raw) {
-            Some(canonical) => Ok(Identifier::from_canonical(raw.kind(), canonical)),
-            None => Identifier::of(raw, third_form(raw, &mut ())),
-        }
-    }
-
     /// Wraps a stored canonical form without checks. For typed text use [`Identifier::parse`].
     pub const fn from_canonical(kind: Kind, canonical: String) -> Self {
         Identifier { kind, canonical }
@@ -85,36 +58,6 @@ impl Identifier {
     pub fn normalize(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
         let mut changes = Vec::new();
         let identifier = Identifier::of(raw, canonical_form(raw, &mut changes))?;
-        Ok(Normalization { guard: identifier.guard(), identifier, changes })
-    }
-
-    /// The same by the first version of the rules.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn normalize_first(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
-        let mut changes = Vec::new();
-        let identifier = Identifier::of(raw, first_form(raw, &mut changes))?;
-        Ok(Normalization { guard: identifier.second_guard(), identifier, changes })
-    }
-
-    /// The same by the second version of the rules.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn normalize_second(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
-        let mut changes = Vec::new();
-        let identifier = Identifier::of(raw, second_form(raw, &mut changes))?;
-        Ok(Normalization { guard: identifier.second_guard(), identifier, changes })
-    }
-
-    /// The same by the third version of the rules.
-    ///
-    /// # Errors
-    /// The text breaks a rule.
-    pub fn normalize_third(raw: RawIdentifier<'_>) -> Result<Normalization, Rejection> {
-        let mut changes = Vec::new();
-        let identifier = Identifier::of(raw, third_form(raw, &mut changes))?;
         Ok(Normalization { guard: identifier.guard(), identifier, changes })
     }
 
@@ -182,18 +125,9 @@ impl Identifier {
     }
 
     /// The guard against look-alikes that this identifier reserves; none for ASCII handles and
-    /// other kinds. [`Rules::guard`](super::Rules::guard) is that of a version.
+    /// other kinds.
     pub fn guard(&self) -> Option<Guard> {
-        self.handle().and_then(Guard::of_handle)
-    }
-
-    /// The guard by the first two versions of the rules.
-    pub(super) fn second_guard(&self) -> Option<Guard> {
-        self.handle().and_then(Guard::second)
-    }
-
-    fn handle(&self) -> Option<&str> {
-        (self.kind == Kind::Handle).then_some(&self.canonical)
+        (self.kind == Kind::Handle).then(|| Guard::of_handle(&self.canonical)).flatten()
     }
 }
 
@@ -215,7 +149,7 @@ pub struct Normalization {
     pub changes: Vec<Change>,
 }
 
-/// The canonical form of ordinary text from the third version of the rules on.
+/// The canonical form of ordinary text.
 fn quick_form(raw: RawIdentifier<'_>) -> Option<String> {
     match raw {
         RawIdentifier::Email(typed) => email::quick(typed),
@@ -232,37 +166,6 @@ fn canonical_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<Stri
         RawIdentifier::Phone { number, region } => phone::canonical(number, region, trace),
         RawIdentifier::Social { provider, subject } => social::canonical(provider, subject, trace),
         RawIdentifier::Url(typed) => url::canonical(typed, trace),
-    }
-}
-
-fn third_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    check_length(raw)?;
-    match raw {
-        RawIdentifier::Phone { number, region } => phone::third(number, region, trace),
-        RawIdentifier::Url(typed) => url::third(typed, trace),
-        RawIdentifier::Email(_) | RawIdentifier::Handle(_) | RawIdentifier::Social { .. } => {
-            canonical_form(raw, trace)
-        }
-    }
-}
-
-fn second_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    check_length(raw)?;
-    match raw {
-        RawIdentifier::Email(typed) => email::second(typed, trace),
-        RawIdentifier::Phone { number, region } => phone::first(number, region, trace),
-        RawIdentifier::Url(typed) => url::second(typed, trace),
-        RawIdentifier::Handle(_) | RawIdentifier::Social { .. } => canonical_form(raw, trace),
-    }
-}
-
-fn first_form(raw: RawIdentifier<'_>, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    check_length(raw)?;
-    match raw {
-        RawIdentifier::Email(typed) => email::first(typed, trace),
-        RawIdentifier::Social { provider, subject } => social::first(provider, subject, trace),
-        RawIdentifier::Url(typed) => url::first(typed, trace),
-        RawIdentifier::Handle(_) | RawIdentifier::Phone { .. } => second_form(raw, trace),
     }
 }
 

@@ -52,13 +52,16 @@ const fn is_atext(byte: u8) -> bool {
 }
 
 pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let canonical = second(typed, trace)?;
+    let canonical = mapped(typed, trace)?;
     let (local, domain) = typed.split_once('@').unwrap_or_default();
     let domain_start = local.chars().count() + 1;
+    let (_, ascii) = canonical.split_once('@').unwrap_or_default();
+    if ends_in_a_number(ascii) {
+        return Err(Rule::EmailLiteral.at(domain_start));
+    }
     if let Some(position) = mapped_character(domain) {
         return Err(Rule::EmailDomainCharacter.at(domain_start + position));
     }
-    let (_, ascii) = canonical.split_once('@').unwrap_or_default();
     let (unicode, _) = idna::domain_to_unicode(ascii);
     if has_allowed_characters(&unicode) {
         Ok(canonical)
@@ -67,20 +70,8 @@ pub(super) fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, B
     }
 }
 
-/// The canonical form by the second version of the rules, which accepts any domain of UTS 46.
-pub(super) fn second(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let canonical = first(typed, trace)?;
-    match canonical.split_once('@') {
-        Some((_, domain)) if ends_in_a_number(domain) => {
-            let local = typed.chars().take_while(|&c| c != '@').count();
-            Err(Rule::EmailLiteral.at(local + 1))
-        }
-        _ => Ok(canonical),
-    }
-}
-
-/// The canonical form by the first version of the rules, which accepts IPv4 addresses as domains.
-pub(super) fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+/// The address with its parts mapped. Its domain may be any of UTS 46, or an IPv4 address.
+fn mapped(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let (local, domain) = split(typed)?;
     check_local(local)?;
     let domain_start = local.chars().count() + 1;

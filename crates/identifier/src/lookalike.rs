@@ -35,11 +35,6 @@ impl Guard {
         (!handle.is_ascii()).then(|| Guard { skeleton: skeleton() })
     }
 
-    /// The guard by the first two versions of the rules, in which a final sigma is another letter.
-    pub(super) fn second(handle: &str) -> Option<Self> {
-        (!handle.is_ascii()).then(|| Guard { skeleton: skeleton_of(handle) })
-    }
-
     /// Wraps a stored skeleton without checks.
     pub const fn from_skeleton(skeleton: String) -> Self {
         Guard { skeleton }

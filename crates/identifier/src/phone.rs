@@ -39,16 +39,11 @@ pub(super) fn canonical(
     let marks = number.chars().count() - start.chars().count();
     let bare = start.trim_end_matches(is_around);
     trace.step("marks", number, bare);
-    third(bare, region, trace).map_err(|broken| broken.shifted(Some(marks)))
+    e164(bare, region, trace).map_err(|broken| broken.shifted(Some(marks)))
 }
 
-/// The canonical form by the third version of the rules, which takes a number with marks around it
-/// only if it is no `tel:` URI.
-pub(super) fn third(
-    number: &str,
-    region: &str,
-    trace: &mut impl Trace,
-) -> Result<String, BrokenRule> {
+/// The canonical form of a number without marks around it.
+fn e164(number: &str, region: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     let country = known_region(region)?;
     check_decimal(number)?;
     let global = without_scheme(number);
@@ -151,25 +146,6 @@ fn check_decimal(number: &str) -> Result<(), BrokenRule> {
         true => Err(Rule::PhoneDecimal.at(number.trim_end().chars().count() - 2)),
         false => Ok(()),
     }
-}
-
-/// The canonical form by the first two versions of the rules.
-pub(super) fn first(
-    number: &str,
-    region: &str,
-    trace: &mut impl Trace,
-) -> Result<String, BrokenRule> {
-    let country = known_region(region)?;
-    let digits = dialled_digits(number)?;
-    trace.step("digits", number, &digits);
-    let e164 = match (digits.strip_prefix('+'), country) {
-        (Some(international), _) => phone_parse::international(international),
-        (None, Some(id)) => phone_parse::national(&digits, id),
-        (None, None) => return Err(Rule::PhoneRegionMissing.into()),
-    }
-    .ok_or(Rule::PhoneNumber)?;
-    trace.step("e164", &digits, &e164);
-    Ok(e164)
 }
 
 fn known_region(region: &str) -> Result<Option<Id>, BrokenRule> {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use super::canonical::{Identifier, Normalization};
 use super::kind::Kind;
-use super::lookalike::Guard;
 use super::phone;
 use super::raw::RawIdentifier;
 use super::rejection::Rejection;
@@ -35,14 +34,8 @@ impl Rules {
     /// The version of stored identities that name none. It must never change.
     pub const UNNAMED: u32 = 1;
 
-    /// The first version. Older stores use it until they are upgraded.
-    pub const FIRST: Self = Self::new(1, Identifier::parse_first, Identifier::normalize_first);
-
-    /// The second version. Older stores use it until they are upgraded.
-    pub const SECOND: Self = Self::new(2, Identifier::parse_second, Identifier::normalize_second);
-
-    /// The third version. Older stores use it until they are upgraded.
-    pub const THIRD: Self = Self::new(3, Identifier::parse_third, Identifier::normalize_third);
+    /// The oldest version that this build knows: of a store that has not moved to the current one.
+    pub const OLDEST: u32 = RULES_VERSION;
 
     /// The current version.
     pub const PRESENT: Self = Self::new(RULES_VERSION, Identifier::parse, Identifier::normalize);
@@ -57,8 +50,9 @@ impl Rules {
         Self::KNOWN.into_iter().rev().filter(move |known| known.version < rules.version)
     }
 
-    /// All versions, oldest first.
-    const KNOWN: [Self; 4] = [Self::FIRST, Self::SECOND, Self::THIRD, Self::PRESENT];
+    /// All versions, oldest first. The next one follows the current one here, until all stores have
+    /// moved to it.
+    const KNOWN: [Self; 1] = [Self::PRESENT];
 
     /// A version with its parsers.
     pub const fn new(version: u32, parse: Parse, normalize: Normalize) -> Self {
@@ -89,12 +83,6 @@ impl Rules {
     /// Whether an identifier is in its canonical form by these rules.
     pub fn has(self, identifier: &Identifier) -> bool {
         self.parse(identifier.as_typed()).as_ref() == Ok(identifier)
-    }
-
-    /// The guard against look-alikes that an identifier reserves by this version.
-    pub fn guard(self, identifier: &Identifier) -> Option<Guard> {
-        let is_older = self.version <= Self::SECOND.version;
-        if is_older { identifier.second_guard() } else { identifier.guard() }
     }
 
     /// The other forms under which a store may have an identifier: by earlier versions of the

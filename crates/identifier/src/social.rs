@@ -34,18 +34,6 @@ pub(super) fn canonical(
     }
 }
 
-/// The canonical form by the first version of the rules: no issuers, and any subject without
-/// control characters.
-pub(super) fn first(
-    provider: &str,
-    subject: &str,
-    trace: &mut impl Trace,
-) -> Result<String, BrokenRule> {
-    let name = short_name(provider, trace)?;
-    check_subject(subject)?;
-    Ok(format!("{name}/{subject}"))
-}
-
 /// Encodes a provider for the canonical form: an issuer is percent-encoded, so that the first slash
 /// ends it.
 pub(super) fn encode(provider: &str) -> Cow<'_, str> {

@@ -1,11 +1,10 @@
-//! Profile URLs, by each version of the rules.
+//! Profile URLs.
 
 mod address;
 mod known;
 mod page;
 mod page_kind;
 mod prefix;
-mod profile;
 mod query;
 mod scheme;
 mod site;
@@ -13,8 +12,6 @@ mod sites;
 mod subpage;
 mod wrapper;
 
-pub(super) use address::{canonical as second, first, is_same};
-pub(super) use page::{canonical, third};
-pub(super) use prefix::{
-    first as first_prefix, folded as prefix, second as second_prefix, third as third_prefix,
-};
+pub(super) use address::is_same;
+pub(super) use page::canonical;
+pub(super) use prefix::folded as prefixes;

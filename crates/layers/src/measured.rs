@@ -18,7 +18,7 @@ use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
     Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, Tenants, View,
@@ -258,10 +258,6 @@ impl Search for Measured<dyn Search> {
         limit: usize,
     ) -> Result<usize, Error> {
         SEARCH.measure(self.0.probe(tenant, path, limit)).await
-    }
-
-    fn derived(&self) -> Result<Derived, Error> {
-        self.0.derived()
     }
 
     async fn scan(

@@ -49,7 +49,6 @@ use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
 use crate::setup::token_key::token_key;
 use polynym_directory::error::Error;
-use polynym_directory::search::AccessPath;
 use polynym_directory::stores::{Backend, LookUps};
 use polynym_layers::lookup_cache::LookupCache;
 use polynym_store_common::owner_hints::OwnerHints;
@@ -81,7 +80,7 @@ impl Mongo {
         let (database, connections) = connect::connect_pool(uri).await?;
         let versions = connect::or_disconnect(&database, async {
             let versions = Versions::supported_in(&database, supported).await?;
-            check_complete(&database, versions).await?;
+            check_complete(&database).await?;
             Ok(versions)
         })
         .await?;
@@ -184,12 +183,10 @@ impl Mongo {
         })
     }
 
-    /// Rejects a search for which a store of an older schema lacks a complete index.
-    fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
-        let versions = self.collections.version_guard.versions()?;
-        let has_elements = path
-            .field()
-            .is_none_or(|field| versions.is_searchable() && versions.derived().finds(field));
-        if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
+    /// Fails if the program does not support the versions of the store: a later schema may have
+    /// another form.
+    fn check_versions(&self) -> Result<(), Error> {
+        self.collections.version_guard.versions()?;
+        Ok(())
     }
 }

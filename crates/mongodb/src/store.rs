@@ -26,7 +26,7 @@ use polynym_directory::model::tenant_event::TenantEvent;
 use polynym_directory::model::tenant_record::TenantRecord;
 use polynym_directory::mutation::Mutation;
 use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{AccessPath, Derived, Position, SearchedUser};
+use polynym_directory::search::{AccessPath, Position, SearchedUser};
 use polynym_directory::stores::{
     Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
     LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, StoreClock,
@@ -193,7 +193,7 @@ impl Search for Mongo {
         limit: usize,
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
-        self.check_searchable(path)?;
+        self.check_versions()?;
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
         self.read(|collections| async move {
             collections.search(&tenant, &path, after.as_ref(), limit, view).await
@@ -207,13 +207,9 @@ impl Search for Mongo {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.check_searchable(path)?;
+        self.check_versions()?;
         let (tenant, path) = (tenant.clone(), path.clone());
         self.read(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
-    }
-
-    fn derived(&self) -> Result<Derived, Error> {
-        Ok(self.collections.version_guard.versions()?.derived())
     }
 
     async fn scan(

@@ -4,7 +4,7 @@
 use super::attribute_names::{AttributeId, KnownNames};
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
-use polynym_directory::search::{self, Derived, Field, ScalarRef, fixed_elements, scalars};
+use polynym_directory::search::{self, Field, ScalarRef, fixed_elements, scalars};
 
 const DISPLAY_NAME: AttributeId = u32::MAX;
 const CREATE_TIME: AttributeId = u32::MAX - 1;
@@ -19,7 +19,7 @@ pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
         Field::DisplayName => Ok(DISPLAY_NAME),
         Field::CreateTime => Ok(CREATE_TIME),
         Field::State => Ok(STATE),
-        Field::NameWord | Field::NameForm => Ok(NAME_WORD),
+        Field::NameForm => Ok(NAME_WORD),
         Field::ReversedDomain => Ok(REVERSED_DOMAIN),
     }
 }
@@ -31,8 +31,6 @@ pub struct IndexedAttributes<'a> {
     pub names: &'a KnownNames,
     /// The policies, which say which attributes are indexed.
     pub policies: &'a Policies,
-    /// The [derived elements](derived_elements) of users.
-    pub derived: Derived,
 }
 
 impl IndexedAttributes<'_> {
@@ -64,12 +62,9 @@ pub fn field_elements(user: &User) -> impl Iterator<Item = (AttributeId, ScalarR
         .filter_map(|(field, scalar)| Some((fixed_attribute_id(&field).ok()?, scalar)))
 }
 
-/// The elements that are derived from values of a user: words or forms of its display name, and
+/// The elements that are derived from values of a user: forms of its display name, and
 /// reversed domains.
-pub fn derived_elements(
-    user: &User,
-    derived: Derived,
-) -> impl Iterator<Item = (AttributeId, String)> {
-    let elements = search::derived_elements(user, derived).into_iter();
+pub fn derived_elements(user: &User) -> impl Iterator<Item = (AttributeId, String)> {
+    let elements = search::derived_elements(user).into_iter();
     elements.filter_map(|(field, text)| Some((fixed_attribute_id(&field).ok()?, text)))
 }

@@ -3,7 +3,6 @@
 //! writes the same bytes.
 
 mod inboxes;
-mod names;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +21,6 @@ use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejecti
 use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};
 
 pub use inboxes::{entries, fill_inboxes, fill_shared_contents, set_inbox_policies};
-pub use names::{create_named, named};
 
 use super::root;
 use super::users::id;
@@ -51,7 +49,7 @@ pub fn compare(name: &str, text: &str) {
 }
 
 /// The rules version of identities that a later program wrote.
-const LATER: u32 = 2;
+const LATER: u32 = RULES_VERSION + 1;
 
 /// Normalisation rules of a later version: they remove dots before the `@` of an email.
 pub fn later_rules() -> Rules {
@@ -94,11 +92,11 @@ fn versions(records: &[Record]) -> Vec<u32> {
         .collect()
 }
 
-/// Asserts that all identities have the first rules version, except the one of a later program.
-pub async fn of_the_first_rules(store: &impl Search) {
+/// Asserts that all identities have the present rules version, except the one of a later program.
+pub async fn of_the_present_rules(store: &impl Search) {
     let versions = versions(&records(store).await);
     assert_eq!(
-        versions.iter().filter(|version| **version == Rules::FIRST.version()).count(),
+        versions.iter().filter(|version| **version == RULES_VERSION).count(),
         versions.len() - 1
     );
     assert_eq!(versions.iter().filter(|version| **version == LATER).count(), 1);
@@ -174,8 +172,7 @@ fn identifier(name: &str) -> Identifier {
 
 fn unverified(name: &str) -> NewIdentity {
     let display = RawIdentifier::from_text(name).unwrap().typed().to_owned();
-    let rules_version = Rules::FIRST.version();
-    NewIdentity { rules_version, ..NewIdentity::new(identifier(name), display) }
+    NewIdentity::new(identifier(name), display)
 }
 
 fn verified(name: &str) -> NewIdentity {
@@ -236,7 +233,6 @@ fn tenants() -> Vec<(Tenant, MutationKind)> {
         undo_window: Some(HOLD_TIME),
         reserved_handles: None,
         history_retention: None,
-        // Later than these stores.
         inbox_retention: None,
         inbox_limit: None,
         rule_notices: None,
@@ -349,8 +345,7 @@ fn mutations() -> Vec<Mutation> {
             request_hash: n as u64,
         });
         let policies = policies.clone();
-        let rules = Rules::FIRST;
-        Mutation { policies, request, rules, ..Mutation::new(tenant, time(n), kind) }
+        Mutation { policies, request, ..Mutation::new(tenant, time(n), kind) }
     };
     changes().into_iter().enumerate().map(mutation).collect()
 }

@@ -22,7 +22,6 @@ pub mod packages;
 pub mod reflection;
 pub mod scenarios;
 pub mod scrape;
-pub mod second_rules;
 pub mod server;
 pub mod status;
 pub mod steps;

@@ -12,7 +12,7 @@ use polynym_directory::{
     MutationKind, NewIdentity, NewUser, Now, Policies, Purpose, ReadSet, RequestContext, Tenant,
     TenantChange, Timestamp, User, UserChange, Value, View,
 };
-use polynym_identifier::{Identifier, IdentityKey, RawIdentifier, Rules};
+use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// The id of user `n`.
 pub fn id(n: usize) -> LocalityId {
@@ -71,24 +71,6 @@ pub fn mutation_of(kind: MutationKind) -> Mutation {
     let policies = Arc::new(Policies { holds: BTreeMap::new(), ..Policies::default() });
     let time = Timestamp::from_millis(1_767_225_600_000);
     Mutation { policies, ..Mutation::new(Tenant::DEFAULT, time, kind) }
-}
-
-/// The same mutation under the first version of the rules, as in older stores.
-pub fn by_first_rules(mutation: Mutation) -> Mutation {
-    let mut mutation = Mutation { rules: Rules::FIRST, ..mutation };
-    let identities = match &mut mutation.kind {
-        MutationKind::User(_, UserChange::Create(new)) => &mut new.identities[..],
-        MutationKind::User(_, UserChange::Link(new) | UserChange::Replace(_, new)) => {
-            std::slice::from_mut(new)
-        }
-        _ => &mut [],
-    };
-
-    for new in identities {
-        new.rules_version = Rules::FIRST.version();
-    }
-
-    mutation
 }
 
 pub fn identity(identifier: Identifier) -> NewIdentity {

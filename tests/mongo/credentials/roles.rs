@@ -8,17 +8,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt, stream};
-use mongodb::bson::{Bson, DateTime, Document, Uuid, doc};
+use mongodb::bson::spec::BinarySubtype;
+use mongodb::bson::{Binary, Bson, DateTime, Document, Uuid, doc};
 use mongodb::{Client, Database};
 use polynym_directory::Tenant;
 use polynym_directory::model::bulk::change::BulkChange;
+use polynym_mongodb::{Supported, upgrade_to};
 use tempfile::tempdir;
 use tokio::time::sleep;
 
 use super::secured::{DATABASE, Secured, assert_no_password, documented, run};
-use crate::golden;
 use crate::server::{Server, polynym};
 use crate::store::bulk::bulk_document;
+use crate::support::golden::later_rules;
 use crate::support::scenarios::walkthrough::walk_and_verify;
 use crate::support::users;
 
@@ -174,6 +176,7 @@ impl Store {
         self.run("verify", &["store", "verify"])?;
         self.damage_claims().await;
         self.damage_bulk_changes().await;
+        self.damage_notices().await;
         self.run("mend", &["store", "verify", "--mend"])
     }
 
@@ -188,6 +191,15 @@ impl Store {
         let orphan = BulkChange { tenant: gone, ..users::bulk_change("orphan") };
         let ended = bulk_document(&users::bulk_change("ended"), false);
         bulk.insert_many([bulk_document(&orphan, true), ended]).await.unwrap();
+    }
+
+    /// Adds a deleted notice to the inbox of a user who does not exist.
+    async fn damage_notices(&self) {
+        let notices = self.database().collection::<Document>("notices");
+        let (user, notice) = (Uuid::new(), Uuid::new());
+        let bytes = [user.bytes(), notice.bytes()].concat();
+        let id = Binary { subtype: BinarySubtype::Generic, bytes };
+        notices.insert_one(doc! { "_id": id, "i": notice, "d": DateTime::MAX }).await.unwrap();
     }
 
     /// Removes a validator, which `store init` restores.
@@ -240,17 +252,19 @@ async fn the_walkthrough_works_with_the_documented_roles() {
     walk_and_verify(server, &store.uri("verify"));
 }
 
+/// To the next version of the schema and of the rules.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_old_store_is_upgraded_with_two_roles() {
+async fn a_store_is_upgraded_with_two_roles() {
     let store = Store::new("old", |_| ()).await;
-    golden::restore_golden(&store.database(), 2).await;
+    store.run("init", &["store", "init"]).unwrap();
     let roles = ["polynymServe-old", "polynymInit-old"];
     store.server.create_user("polynym-upgrade-old", &roles).await;
-    store.run("upgrade", &["store", "upgrade"]).unwrap();
-    store.run("verify", &["store", "verify"]).unwrap();
+    let (schema, rules) = (Supported::PRESENT.schema + 1, later_rules());
+    upgrade_to(&store.uri("upgrade"), schema, rules, &|line| println!("{line}")).await.unwrap();
     let meta = store.database().collection::<Document>("meta");
     let versions = meta.find_one(doc! { "_id": "schema" }).await.unwrap().unwrap();
-    assert_eq!(versions.get_i64("v").unwrap(), 14, "{versions}");
+    assert_eq!(versions.get_i64("v").unwrap(), schema, "{versions}");
+    assert_eq!(versions.get_i64("n").unwrap(), i64::from(rules.version()), "{versions}");
 }
 
 /// A server needs no privilege to end the transactions of another one with the same user.

@@ -183,7 +183,7 @@ async fn a_status_lists_present_and_missing_parts() {
     assert_eq!(output.status.code(), Some(1));
     let empty = json(&output).pop().unwrap();
     let missing = empty["missing"].as_array().unwrap();
-    assert_eq!(missing.len(), 5, "{empty}");
+    assert_eq!(missing.len(), 9, "{empty}");
     let verify = store(&["verify"], &uri);
     assert_eq!(verify.status.code(), Some(1));
     assert!(stderr(&verify).contains("polynym store init"), "{}", stderr(&verify));

@@ -337,7 +337,7 @@ async fn foreign_collections_are_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 15", "versions 2 to 14"],
+        &["schema version 15", "supports schema version 14", "use a newer program"],
         async |database| {
             database
                 .collection("meta")
@@ -346,6 +346,12 @@ async fn foreign_collections_are_refused() {
                 .unwrap();
         },
     )
+    .await;
+    let advice = "export it with the program that wrote it";
+    assert_refused(&uri("init_older"), &["schema version 13", advice], async |database| {
+        let versions = doc! { "_id": "schema", "v": 13_i64, "n": 4_i64, "e": 1_i32 };
+        database.collection("meta").insert_one(versions).await.unwrap();
+    })
     .await;
     assert_refused(&uri("init_unversioned"), &["meta without a version"], async |database| {
         database.collection("meta").insert_one(doc! { "_id": "schema" }).await.unwrap();

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym_directory::{Record, State, Timestamp, Value, Verification};
-use polynym_identifier::{Identifier, IdentityKey, Rules};
+use polynym_identifier::{Identifier, IdentityKey};
 
 /// The users of a tenant.
 pub type Users = BTreeMap<LocalityId, Record>;
@@ -324,7 +324,7 @@ fn wanted(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
 /// The keys of all guards that the identities of a user need.
 fn guards(record: &Record) -> Vec<IdentityKey> {
     let identities = record.user.identities.iter();
-    let guards = identities.filter_map(|own| Rules::PRESENT.guard(&own.identifier));
+    let guards = identities.filter_map(|own| own.identifier.guard());
     guards.map(|guard| IdentityKey::of_guard(record.user.tenant.as_str(), &guard)).collect()
 }
 

@@ -10,7 +10,7 @@ use super::user::{Identity, State, User, Verification};
 use crate::error::{Error, Invalid};
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
-use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};
+use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION};
 
 /// A user to create.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -121,6 +121,5 @@ pub(crate) fn field(n: usize) -> String {
 
 /// Whether `key` is that of an identifier or of its guard.
 pub(crate) fn concerns(key: &IdentityKey, identifier: &Identifier) -> bool {
-    let guards = [identifier.guard(), Rules::FIRST.guard(identifier)];
-    key.is_of(identifier) || guards.iter().flatten().any(|guard| key.is_of_guard(guard))
+    key.is_of(identifier) || identifier.guard().is_some_and(|guard| key.is_of_guard(&guard))
 }

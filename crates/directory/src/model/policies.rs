@@ -9,7 +9,7 @@ use super::user::{Identity, Verification};
 use crate::clock::Now;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
-use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, Rules};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The maximum of holds, retentions and the restore window: ten years.
@@ -129,9 +129,9 @@ impl Default for Policies {
 }
 
 impl Policies {
-    /// The guard that an identifier reserves by these rules, if the policies require one.
-    pub(crate) fn guard(&self, identifier: &Identifier, rules: Rules) -> Option<Guard> {
-        rules.guard(identifier).filter(|_| !self.allow_lookalikes)
+    /// The guard that an identifier reserves, if the policies require one.
+    pub(crate) fn guard(&self, identifier: &Identifier) -> Option<Guard> {
+        identifier.guard().filter(|_| !self.allow_lookalikes)
     }
 
     /// The keys that an identifier claims in a tenant: its own, then that of its guard.
@@ -139,10 +139,9 @@ impl Policies {
         &self,
         tenant: &Tenant,
         identifier: &Identifier,
-        rules: Rules,
     ) -> Vec<IdentityKey> {
         let own = IdentityKey::new(tenant.as_str(), identifier);
-        let guard = self.guard(identifier, rules);
+        let guard = self.guard(identifier);
         let guard_key = guard.map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
         std::iter::once(own).chain(guard_key).collect()
     }

@@ -181,10 +181,9 @@ impl Record {
         Claim { owner: Some(self.id()), guard, hold: None, rules_version }
     }
 
-    /// Adds the guard of an identifier by these rules, if it has one and the tenant's policies
-    /// require it.
-    pub(crate) fn guard(&mut self, identifier: &Identifier, rules: Rules, policies: &Policies) {
-        let guard = policies.guard(identifier, rules);
+    /// Adds the guard of an identifier, if it has one and the tenant's policies require it.
+    pub(crate) fn guard(&mut self, identifier: &Identifier, policies: &Policies) {
+        let guard = policies.guard(identifier);
         let guarded = guard.map(|guard| Guarded { handle: identifier.clone(), guard });
         self.internals.guards.extend(guarded);
     }

@@ -210,7 +210,7 @@ impl Mutation {
         self.policies.check_types(&new.attributes)?;
         let mut record = Record::new(new.user(id, self.tenant.clone(), self.time));
         for identity in &new.identities {
-            record.guard(&identity.identifier, self.rules, &self.policies);
+            record.guard(&identity.identifier, &self.policies);
         }
         let created = UserTransition { before: None, after: Some(record) };
         takeover::plan_writes(self, read_set, created, &new.identities)

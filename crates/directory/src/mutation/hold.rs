@@ -1,7 +1,5 @@
 //! Holds: which still exist, and how they are imported and released.
 
-use std::collections::BTreeSet;
-
 use super::Mutation;
 use crate::error::Error;
 use crate::model::claim::Claim;
@@ -9,7 +7,7 @@ use crate::model::imported_user::{Effect, Imported};
 use crate::model::record::{Hold, Record};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
-use polynym_identifier::{Identifier, IdentityKey, Rules};
+use polynym_identifier::{Identifier, IdentityKey};
 
 /// The claims of the `holds` that still exist. A key whose hold has expired by another server's
 /// clock may have a new owner.
@@ -50,12 +48,9 @@ pub fn release(
     identifier: &Identifier,
 ) -> Result<WriteSet, DecideError> {
     let key = mutation.key(identifier);
-    // A hold of earlier rules has their guard.
-    let guards = [mutation.rules, Rules::FIRST].map(|rules| rules.guard(identifier));
-    let guards = guards.iter().flatten();
-    let guards = guards.map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), guard));
-    let keys: BTreeSet<_> = std::iter::once(key.clone()).chain(guards).collect();
-    let mut claims = read_set.read_claims(keys.into_iter().collect())?;
+    let guard = identifier.guard();
+    let guard = guard.map(|guard| IdentityKey::of_guard(mutation.tenant.as_str(), &guard));
+    let mut claims = read_set.read_claims([key.clone()].into_iter().chain(guard).collect())?;
     let held = claims
         .iter()
         .find_map(|(other, claim)| (*other == key).then_some(*claim))

@@ -85,7 +85,7 @@ fn create(
     let mut record = imported.record(id, &mutation.tenant, mutation.time);
     if imported.internals.is_none() {
         for identity in &imported.identities {
-            record.guard(&identity.new.identifier, mutation.rules, &mutation.policies);
+            record.guard(&identity.new.identifier, &mutation.policies);
         }
     }
 
@@ -256,8 +256,7 @@ pub fn givers<'v>(
 
 /// The keys that an identity of a line claims: its own, then its guard's.
 pub fn keys(mutation: &Mutation, identity: &ImportedIdentity) -> Vec<IdentityKey> {
-    let Mutation { tenant, policies, rules, .. } = mutation;
-    policies.claimed_keys(tenant, &identity.new.identifier, *rules)
+    mutation.policies.claimed_keys(&mutation.tenant, &identity.new.identifier)
 }
 
 /// The key of an identity of the user, and that of its guard.

@@ -168,7 +168,7 @@ fn restore_identity(
         return Err(NotUndone::ChangedSince.into());
     }
     let link_time = mutation.time.after(record.user.update_time);
-    record.guard(&identifier, mutation.rules, &mutation.policies);
+    record.guard(&identifier, &mutation.policies);
     record.user.identities.push(Identity {
         identifier,
         link_time,

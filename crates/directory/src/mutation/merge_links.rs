@@ -1,8 +1,7 @@
 //! The links between merged users: a user lists those that were merged into it, and each of them
 //! names the user that it was merged into. Imports store records one by one, so a record may name
-//! users that do not exist yet, and older stores believed whatever a line named. A link therefore
-//! counts only if both records name each other in one tenant. Whatever follows a stored link checks
-//! it here.
+//! users that do not exist yet. A link therefore counts only if both records name each other in one
+//! tenant. Whatever follows a stored link checks it here.
 
 use std::collections::HashSet;
 

@@ -306,7 +306,7 @@ fn restored(mutation: &Mutation, before: &Record, imported: &ImportedUser) -> Re
                 ..present.clone()
             },
             None => {
-                after.guard(&own.identifier, mutation.rules, &mutation.policies);
+                after.guard(&own.identifier, &mutation.policies);
                 own
             }
         });

@@ -24,7 +24,7 @@ pub fn renormalize(
         identity.identifier = renormalized.clone();
         identity.rules_version = mutation.rules.version();
         after.unguard(identifier);
-        after.guard(&renormalized, mutation.rules, &mutation.policies);
+        after.guard(&renormalized, &mutation.policies);
     }
 
     plan_writes(mutation, read_set, vec![UserTransition::new(before, after)], ClaimDiff::new())
@@ -54,7 +54,7 @@ pub fn present_form(identifier: &Identifier, display: &str, rules: Rules) -> (Id
         return (identifier.clone(), rules.version());
     }
     let older = Rules::known_before(rules).find(|older| older.has(identifier));
-    let version = older.unwrap_or(Rules::FIRST).version();
+    let version = older.map_or(Rules::UNNAMED, Rules::version);
     match renormalized_form(identifier, display, version, rules) {
         Some(present) => (present, rules.version()),
         None => (identifier.clone(), version),

@@ -66,7 +66,7 @@ pub fn link(
     match identities.iter_mut().find(|identity| identity.identifier == new.identifier) {
         None => {
             identities.push(identity(time));
-            record.guard(&new.identifier, mutation.rules, &mutation.policies);
+            record.guard(&new.identifier, &mutation.policies);
         }
         Some(identity) => {
             if identity.verification.is_none() {
@@ -133,7 +133,7 @@ fn replace(
         Err(_) => {
             let time = mutation.time.after(record.user.update_time);
             record.user.identities.insert(n, Identity { primary, ..new.identity(time) });
-            record.guard(&new.identifier, mutation.rules, &mutation.policies);
+            record.guard(&new.identifier, &mutation.policies);
         }
     }
 

@@ -3,7 +3,6 @@
 use super::field::Field;
 use super::name::forms;
 use super::scalar::Scalar;
-use crate::folding::words;
 use crate::model::attribute::Value;
 use crate::model::user::{State, User};
 use crate::timestamp::Timestamp;
@@ -15,37 +14,6 @@ pub const MAX_SEARCHED_BYTES: usize = 256;
 
 /// The words of a display name by which users are found: the first ones.
 pub const MAX_NAME_WORDS: usize = 16;
-
-/// The derived elements of a store's schema.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Derived {
-    /// None.
-    None,
-    /// The words of display names, and the domains of email addresses.
-    Words,
-    /// The forms of display names, and the domains of email addresses.
-    #[default]
-    Forms,
-}
-
-impl Derived {
-    /// The field by which words of names are found.
-    pub const fn name_field(self) -> Field {
-        match self {
-            Self::None | Self::Words => Field::NameWord,
-            Self::Forms => Field::NameForm,
-        }
-    }
-
-    /// Whether users are found by the values of a field.
-    pub const fn finds(self, field: &Field) -> bool {
-        match field {
-            Field::NameForm => matches!(self, Self::Forms),
-            Field::NameWord | Field::ReversedDomain => !matches!(self, Self::None),
-            Field::Attribute(_) | Field::DisplayName | Field::CreateTime | Field::State => true,
-        }
-    }
-}
 
 /// A value of a user, borrowed from it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -99,7 +67,7 @@ pub fn elements(user: &User) -> Vec<(Field, Scalar)> {
     let attributes = user.attributes.iter().flat_map(|(name, value)| {
         scalars(value).map(|scalar| (Field::Attribute(name.clone()), scalar.into()))
     });
-    let derived = derived_elements(user, Derived::Forms).into_iter();
+    let derived = derived_elements(user).into_iter();
     let derived = derived.map(|(field, text)| (field, Scalar::String(text)));
     fixed.chain(derived).chain(attributes).collect()
 }
@@ -114,25 +82,15 @@ pub fn fixed_elements(user: &User) -> impl Iterator<Item = (Field, ScalarRef<'_>
     [created, name].into_iter().chain(state)
 }
 
-/// The elements that are derived from the values of a user, each once: the words or forms of its
-/// display name, and the reversed domains of its email addresses.
-pub fn derived_elements(user: &User, derived: Derived) -> Vec<(Field, String)> {
-    let field = derived.name_field();
-    let names = match derived {
-        Derived::None => return Vec::new(),
-        Derived::Words => name_words(user).collect(),
-        Derived::Forms => forms(&user.display_name),
-    };
-    let names = names.into_iter().map(|name| (field.clone(), name));
+/// The elements that are derived from the values of a user, each once: the forms of its display
+/// name, and the reversed domains of its email addresses.
+pub fn derived_elements(user: &User) -> Vec<(Field, String)> {
+    let names = forms(&user.display_name).into_iter().map(|name| (Field::NameForm, name));
     let domains = reversed_domains(user).map(|domain| (Field::ReversedDomain, domain));
     let mut derived: Vec<_> = names.chain(domains).collect();
     derived.sort_unstable();
     derived.dedup();
     derived
-}
-
-fn name_words(user: &User) -> impl Iterator<Item = String> {
-    words(&user.display_name).into_iter().take(MAX_NAME_WORDS)
 }
 
 fn reversed_domains(user: &User) -> impl Iterator<Item = String> {
@@ -156,7 +114,6 @@ pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
         Field::DisplayName => vec![Scalar::String(user.display_name.clone())],
         Field::CreateTime => vec![Scalar::Time(user.create_time)],
         Field::State => vec![Scalar::String(state_word(user.state).to_owned())],
-        Field::NameWord => name_words(user).map(Scalar::String).collect(),
         Field::NameForm => forms(&user.display_name).into_iter().map(Scalar::String).collect(),
         Field::ReversedDomain => reversed_domains(user).map(Scalar::String).collect(),
     }

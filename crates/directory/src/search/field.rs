@@ -13,8 +13,6 @@ pub enum Field {
     CreateTime,
     /// The name of the state, in capitals. Indexes omit `ACTIVE`.
     State,
-    /// The words of the display name, folded. Stores of older schemas find names by them.
-    NameWord,
     /// The forms of the display name: its words, words that it joins, and parts of words.
     NameForm,
     /// The domains of the email addresses, each from its last character to its first: a prefix of
@@ -30,7 +28,6 @@ impl Field {
             Self::DisplayName
             | Self::CreateTime
             | Self::State
-            | Self::NameWord
             | Self::NameForm
             | Self::ReversedDomain => None,
         }
@@ -56,7 +53,7 @@ impl fmt::Display for Field {
             Self::DisplayName => f.write_str("display_name"),
             Self::CreateTime => f.write_str("create_time"),
             Self::State => f.write_str("state"),
-            Self::NameWord | Self::NameForm => f.write_str("word of display_name"),
+            Self::NameForm => f.write_str("word of display_name"),
             Self::ReversedDomain => f.write_str("reversed domain of identities.email"),
         }
     }

@@ -1,7 +1,6 @@
 //! Filters: conditions joined by AND, OR and NOT.
 
 use super::condition::{Condition, Subject};
-use super::element::Derived;
 use super::field::Field;
 use super::lead::AccessPath;
 use super::parser;
@@ -34,15 +33,7 @@ impl Filter {
     /// # Errors
     /// [`Error::Invalid`] with the position of the error.
     pub fn parse(text: &str, rules: &[Rules]) -> Result<Self, Error> {
-        Self::parse_for(text, rules, Derived::Forms)
-    }
-
-    /// Parses a filter for a store with these derived elements.
-    ///
-    /// # Errors
-    /// As [`Filter::parse`].
-    pub fn parse_for(text: &str, rules: &[Rules], derived: Derived) -> Result<Self, Error> {
-        parser::parse(text, rules, derived).map(Self)
+        parser::parse(text, rules).map(Self)
     }
 
     /// Whether a user matches. All stores use this.

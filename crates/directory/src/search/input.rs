@@ -4,7 +4,6 @@ use winnow::LocatingSlice;
 use winnow::error::{ErrMode, ParserError};
 use winnow::stream::{Location, Stateful};
 
-use super::element::Derived;
 use super::fault::SyntaxError;
 use polynym_identifier::Rules;
 
@@ -19,8 +18,6 @@ pub type Parsed<T> = Result<T, ErrMode<SyntaxError>>;
 pub struct State<'a> {
     /// The rules by which identifiers are normalised.
     pub rules: &'a [Rules],
-    /// The derived elements of the store.
-    pub derived: Derived,
     /// The open parentheses.
     pub depth: usize,
     /// The conditions so far.

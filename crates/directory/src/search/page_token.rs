@@ -232,7 +232,6 @@ impl TryFrom<FieldRecord> for Field {
             Self::DisplayName,
             Self::CreateTime,
             Self::State,
-            Self::NameWord,
             Self::NameForm,
             Self::ReversedDomain,
         ];

@@ -8,7 +8,6 @@ use winnow::stream::{Location, Stateful};
 use winnow::token::{one_of, take_while};
 use winnow::{LocatingSlice, combinator};
 
-use super::element::Derived;
 use super::fault::SyntaxError;
 use super::filter::Expression;
 use super::input::{Input, Parsed, State, cut};
@@ -25,12 +24,12 @@ const MAX_DEPTH: usize = 32;
 const MAX_CONDITIONS: usize = 100;
 
 /// Parses a filter.
-pub fn parse(text: &str, rules: &[Rules], derived: Derived) -> Result<Expression, Error> {
+pub fn parse(text: &str, rules: &[Rules]) -> Result<Expression, Error> {
     if text.len() > MAX_FILTER_BYTES {
         let message = format!("a filter has at most 4,096 bytes, this one has {}", text.len());
         return Err(Error::invalid(Invalid::Filter, "filter", message));
     }
-    let state = State { rules, derived, ..State::default() };
+    let state = State { rules, ..State::default() };
     run(text, state, filter).map_err(|error| error.into_error(text))
 }
 
@@ -141,8 +140,7 @@ fn restriction(input: &mut Input<'_>) -> Parsed<Expression> {
     let operator = opt(operator).parse_next(input)?.ok_or_else(|| cut(operator_at, expected))?;
     space(input)?;
     let value = literal(input)?;
-    let store = (input.state.rules, input.state.derived);
-    let parts = conditions_of(path, (operator_at, operator), &value, store);
+    let parts = conditions_of(path, (operator_at, operator), &value, input.state.rules);
     let (is_not, conditions) = parts.map_err(ErrMode::Cut)?;
     let all = Expression::all(conditions.into_iter().map(Expression::Is).collect());
     Ok(if is_not { Expression::Not(Box::new(all)) } else { all })

@@ -7,7 +7,7 @@ use winnow::stream::Location;
 use winnow::token::take_while;
 
 use super::condition::{Condition, Subject};
-use super::element::{Derived, MAX_NAME_WORDS, STATES};
+use super::element::{MAX_NAME_WORDS, STATES};
 use super::fault::SyntaxError;
 use super::field::Field;
 use super::input::{Input, Parsed, cut};
@@ -15,7 +15,6 @@ use super::literal::{Literal, literal};
 use super::name::TypedName;
 use super::range::Range;
 use super::scalar::{Class, Scalar};
-use crate::folding::words;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Kind, RawIdentifier, Rules};
 use unicode_normalization::UnicodeNormalization;
@@ -108,11 +107,11 @@ pub fn conditions_of(
     path: Path,
     (at, operator): (usize, Operator),
     value: &Literal,
-    (rules, derived): (&[Rules], Derived),
+    rules: &[Rules],
 ) -> Result<(bool, Vec<Condition>), SyntaxError> {
     let is_name = path == Path::Field(Field::DisplayName);
     if is_name && !value.is_any() && (operator == Operator::Has || value.suffix) {
-        return named(value, (at, operator), derived);
+        return named(value, (at, operator));
     }
     Ok((false, vec![condition(path, (at, operator), value, rules)?]))
 }
@@ -121,13 +120,9 @@ pub fn conditions_of(
 fn named(
     value: &Literal,
     (at, operator): (usize, Operator),
-    derived: Derived,
 ) -> Result<(bool, Vec<Condition>), SyntaxError> {
     let typed = TypedName::new(&value.text, value.prefix);
-    let mut words = match derived {
-        Derived::None | Derived::Words => whole_words(value),
-        Derived::Forms => typed.ranges(),
-    };
+    let mut words = typed.ranges();
     if words.len() > MAX_NAME_WORDS {
         let message = format!("a value has at most {MAX_NAME_WORDS} words; found more");
         return Err(SyntaxError::new(value.at, message));
@@ -142,23 +137,14 @@ fn named(
     }
 
     let holds = |subject| Condition { subject, differs: false };
-    let field = derived.name_field();
     let last = value.suffix.then(|| holds(Subject::LastWords(typed)));
-    let has = |ranges| holds(Subject::Field(field.clone(), ranges));
+    let has = |ranges| holds(Subject::Field(Field::NameForm, ranges));
     let all = words.into_iter().map(has).chain(last).collect();
     match operator {
         Operator::Equals | Operator::Has => Ok((false, all)),
         Operator::Differs => Ok((true, all)),
         _ => Err(SyntaxError::new(at, STARS_RULE)),
     }
-}
-
-/// The ranges of words, for stores of older schemas: each word itself, and the start of the last.
-fn whole_words(value: &Literal) -> Vec<Vec<Range>> {
-    let mut words = words(&value.text);
-    let start = words.pop_if(|_| value.prefix).map(|start| Range::prefix(&start));
-    let whole = words.into_iter().map(|word| Range::point(Scalar::String(word)));
-    whole.chain(start).map(|range| vec![range]).collect()
 }
 
 const STARS_RULE: &str =

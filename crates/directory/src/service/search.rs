@@ -139,11 +139,11 @@ impl Directory {
         Ok(page.build(probes, next_token.unwrap_or_default(), hint))
     }
 
-    /// A filter by the rules and the index of the store.
+    /// A filter by the rules of the store.
     pub(super) async fn parse_filter(&self, text: &str) -> Result<Filter, Error> {
         let (current, next) = self.stored_rules(Consistency::Latest).await?;
         let rules: Vec<_> = [current].into_iter().chain(next).collect();
-        Filter::parse_for(text, &rules, self.backend.search.derived()?)
+        Filter::parse(text, &rules)
     }
 
     /// The path with the fewest index entries, equalities before others; all users if there is no

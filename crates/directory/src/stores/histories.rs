@@ -91,7 +91,7 @@ pub trait Histories: Send + Sync + 'static {
 
     /// Removes events whose users are gone, in a part of all events, after the position that an
     /// earlier call returned. Returns the position of the next part; `None` at the end. A purge
-    /// leaves no events; purges by earlier versions did, behind gaps in histories.
+    /// leaves those behind a damaged event.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.

@@ -96,13 +96,13 @@ pub trait Inboxes: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Unavailable`] or [`Error::OutcomeUnknown`], after which some users may have it: the
-    /// delivery can be repeated. [`Error::NoInboxes`].
+    /// delivery can be repeated.
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error>;
 
     /// The users among `users` who have, or have deleted, a notice that was sent at `send_time`.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::NoInboxes`].
+    /// [`Error::Unavailable`].
     async fn holders(
         &self,
         notice: LocalityId,
@@ -114,7 +114,7 @@ pub trait Inboxes: Send + Sync + 'static {
     /// tenant has no such user.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::NoInboxes`].
+    /// [`Error::Unavailable`].
     async fn inboxes(
         &self,
         tenant: &Tenant,
@@ -126,7 +126,7 @@ pub trait Inboxes: Send + Sync + 'static {
     /// inbox, and of expired notices.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::NoInboxes`].
+    /// [`Error::Unavailable`].
     async fn inbox(
         &self,
         user: LocalityId,
@@ -139,7 +139,7 @@ pub trait Inboxes: Send + Sync + 'static {
     /// has fewer, or if the last hundred of them are deleted.
     ///
     /// # Errors
-    /// [`Error::Unavailable`], [`Error::NoInboxes`].
+    /// [`Error::Unavailable`].
     async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error>;
 
     /// Changes one inbox. Ignores notices that it does not have.

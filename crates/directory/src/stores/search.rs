@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::view::View;
-use crate::search::{AccessPath, Derived, Position, SearchedUser};
+use crate::search::{AccessPath, Position, SearchedUser};
 
 /// Searches and scans of the users of a tenant.
 #[async_trait]
@@ -38,12 +38,6 @@ pub trait Search: Send + Sync + 'static {
     /// [`Error::Unavailable`] if the store does not answer.
     async fn probe(&self, tenant: &Tenant, path: &AccessPath, limit: usize)
     -> Result<usize, Error>;
-
-    /// The derived elements by which all users are found.
-    ///
-    /// # Errors
-    /// [`Error::Unavailable`] if the store does not answer.
-    fn derived(&self) -> Result<Derived, Error>;
 
     /// Up to `limit` users of `tenant` after `after`, by id.
     ///

@@ -1,4 +1,4 @@
-//! Records of damaged or older stores that name users who do not name them back.
+//! Records of damaged stores that name users who do not name them back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::file::store_file::{Gate, StoreFile};
 use crate::measure;
 use crate::schema::tables::{check_tables, create_tables};
 use crate::schema::versions::versions;
-use polynym_identifier::RULES_VERSION;
+use crate::version::Supported;
 
 /// The name of the store's file in its folder.
 pub const FILE: &str = "directory.redb";
@@ -30,8 +30,8 @@ pub struct Opener {
     folder: PathBuf,
     file: PathBuf,
     cache_bytes: usize,
-    /// The latest rules of normalisation that the program supports.
-    rules: u32,
+    /// The latest versions that the program supports.
+    supported: Supported,
     /// Whether to wait for the disk.
     is_durable: bool,
     locker: Locker,
@@ -58,15 +58,15 @@ impl Opener {
             folder: folder.to_owned(),
             file: folder.join(FILE),
             cache_bytes,
-            rules: RULES_VERSION,
+            supported: Supported::PRESENT,
             is_durable: true,
             locker: Locker::default(),
         }
     }
 
-    /// Sets the latest rules of normalisation that the program supports.
-    pub fn supporting(self, rules: u32) -> Self {
-        Self { rules, ..self }
+    /// Sets the latest versions that the program supports.
+    pub fn supporting(self, supported: Supported) -> Self {
+        Self { supported, ..self }
     }
 
     /// Sets whether a commit waits until the disk has it.
@@ -207,10 +207,11 @@ impl Opener {
         }
 
         match versions(&database).map_err(fault)? {
-            Some(found) if found.are_supported(self.rules) => {}
+            Some(found) if found.are_supported(self.supported) => {}
             Some(found) => {
-                let (found, rules) = (found.schema, found.latest_rules());
-                return Err(OpenError::Version { path: self.file.clone(), found, rules });
+                let (path, supported) = (self.file.clone(), self.supported);
+                let (found, rules) = (found.schema, found.decisive_rules());
+                return Err(OpenError::Version { path, found, rules, supported });
             }
             None => {
                 let reason = "it is another program's database";

@@ -39,7 +39,7 @@ struct Cursor {
 #[async_trait]
 impl EventFeed for Embedded {
     async fn position(&self) -> Result<ResumeToken, Error> {
-        let cursor = self.on_journal(|snapshot| snapshot.cursor(snapshot.next_event()?))?;
+        let cursor = self.on_snapshot(|snapshot| snapshot.cursor(snapshot.next_event()?))?;
         Ok(cursor.encode_to_vec())
     }
 
@@ -50,7 +50,7 @@ impl EventFeed for Embedded {
         patience: Duration,
     ) -> Result<FeedPage, Error> {
         let mut cursor = Cursor::decode(&**after).map_err(|_| foreign_token())?;
-        if !self.on_journal(|snapshot| snapshot.has_issued(&cursor))? {
+        if !self.on_snapshot(|snapshot| snapshot.has_issued(&cursor))? {
             return Err(foreign_token());
         }
         let deadline = Instant::now() + patience;
@@ -60,7 +60,7 @@ impl EventFeed for Embedded {
             let is_late = Instant::now() >= deadline;
             let page = match self.recent.next(tenant, cursor.number) {
                 NextEvents::None(end) if is_late => {
-                    let cursor = self.on_journal(|snapshot| snapshot.cursor(end))?;
+                    let cursor = self.on_snapshot(|snapshot| snapshot.cursor(end))?;
                     let resume_token = cursor.encode_to_vec();
                     return Ok(FeedPage { events: Vec::new(), resume_token });
                 }
@@ -73,13 +73,13 @@ impl EventFeed for Embedded {
                 }
                 NextEvents::Read(page) => page,
                 NextEvents::Unread(unread) => {
-                    let page = self.on_journal(|snapshot| snapshot.events(&unread.numbers))?;
+                    let page = self.on_snapshot(|snapshot| snapshot.events(&unread.numbers))?;
                     self.recent.share(tenant, &unread, &page);
                     page
                 }
                 NextEvents::Unknown => {
                     yield_now().await;
-                    self.on_journal(|snapshot| snapshot.scan_events(tenant, cursor.number))?
+                    self.on_snapshot(|snapshot| snapshot.scan_events(tenant, cursor.number))?
                 }
             };
             if is_late || !page.events.is_empty() {
@@ -87,14 +87,6 @@ impl EventFeed for Embedded {
             }
             cursor = Cursor::decode(&*page.resume_token).map_err(|_| foreign_token())?;
         }
-    }
-}
-
-impl Embedded {
-    /// Reads a snapshot. Fails in stores of older schemas, which have no journal.
-    fn on_journal<T>(&self, read: impl FnOnce(&Snapshot) -> Result<T, Fault>) -> Result<T, Error> {
-        self.on_snapshot(|snapshot| snapshot.has_journal().then(|| read(snapshot)).transpose())?
-            .ok_or(Error::WatchUnsupported)
     }
 }
 

@@ -35,9 +35,8 @@ impl Snapshot {
             return Ok(None);
         }
         let mut history = History { user: stored.basic(), events: Vec::new(), next: None };
-        let Some(journal) = &self.journal else { return Ok(Some(history)) };
         let mut number = cursor.unwrap_or_else(|| stored.head().last);
-        while let Some(row) = journal.events.get(number)? {
+        while let Some(row) = self.journal.events.get(number)? {
             let stored = StoredEvent::read(row.value())?;
             if stored.user != id {
                 return Err(Fault::damaged("an event of another user in a history"));
@@ -60,8 +59,7 @@ impl Snapshot {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Fault> {
-        let table = self.journal.as_ref().and_then(|journal| journal.tenant_events.as_ref());
-        let Some(table) = table else { return Ok(Vec::new()) };
+        let Some(table) = &self.journal.tenant_events else { return Ok(Vec::new()) };
         let name = tenant.as_str();
         let rows = table.range((name, 0)..(name, before.unwrap_or(u64::MAX)))?.rev();
         let events = rows.take(limit).map(|row| {
@@ -71,20 +69,14 @@ impl Snapshot {
         events.collect()
     }
 
-    /// Whether the store writes events.
-    pub const fn has_journal(&self) -> bool {
-        self.journal.is_some()
-    }
-
     /// The number of the next event.
     pub fn next_event(&self) -> Result<u64, Fault> {
-        self.journal.as_ref().map_or(Ok(1), |journal| next_number(&journal.next_event))
+        next_number(&self.journal.next_event)
     }
 
     /// The row of the event with this number.
     pub fn event_row(&self, number: u64) -> Result<Option<Vec<u8>>, Fault> {
-        let Some(journal) = &self.journal else { return Ok(None) };
-        Ok(journal.events.get(number)?.map(|row| row.value().to_vec()))
+        Ok(self.journal.events.get(number)?.map(|row| row.value().to_vec()))
     }
 
     /// The rows of events from a number on, with their numbers.
@@ -92,18 +84,15 @@ impl Snapshot {
         &self,
         from: u64,
     ) -> Result<impl Iterator<Item = Result<EventRow, Fault>>, Fault> {
-        let rows = self.journal.as_ref().map(|journal| journal.events.range(from..)).transpose()?;
-        Ok(rows.into_iter().flatten().map(|row| {
+        Ok(self.journal.events.range(from..)?.map(|row| {
             let (number, row) = row?;
             Ok((number.value(), row))
         }))
     }
 
-    /// A user with its history. None if the user does not exist, or the store has no journal.
+    /// A user with its history. None if the user does not exist.
     pub fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
-        let Some(record) = self.users.get(id.as_bytes())?.filter(|_| self.journal.is_some()) else {
-            return Ok(None);
-        };
+        let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let user = self.decode(&StoredUser::read(record.value())?)?.user;
         let history = self.history(&user.tenant, id, None, PageLimit::unlimited())?;
         let tenant = self.tenant(&user.tenant)?;
@@ -114,8 +103,7 @@ impl Snapshot {
     pub fn all_ended(
         self,
     ) -> Result<impl Iterator<Item = Result<(IdentityKey, EndedOwnerships), Fault>>, Fault> {
-        let rows = self.journal.map(|journal| journal.ended.range::<&[u8]>(..)).transpose()?;
-        Ok(rows.into_iter().flatten().map(|row| {
+        Ok(self.journal.ended.range::<&[u8]>(..)?.map(|row| {
             let (stored, ended) = row?;
             let text = String::from_utf8(stored.value().to_vec()).ok();
             let key = text.and_then(IdentityKey::from_stored);
@@ -126,8 +114,7 @@ impl Snapshot {
 
     /// The ended ownerships of a key.
     pub fn ended(&self, key: &IdentityKey) -> Result<EndedOwnerships, Fault> {
-        let Some(journal) = &self.journal else { return Ok(EndedOwnerships::default()) };
-        ended_of(&journal.ended, key)
+        ended_of(&self.journal.ended, key)
     }
 }
 

@@ -32,9 +32,6 @@ impl Embedded {
         by: Shortening,
         place: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
-        if !self.on_snapshot(|snapshot| Ok(snapshot.has_journal()))? {
-            return Ok(Shortened::default());
-        }
         let after = place.as_deref().and_then(decode_cursor).unwrap_or((i64::MIN, 0));
         let part = ShorteningPart { tenant: tenant.clone(), by, after };
         let next = self.write_aside(move |transaction| shorten(transaction, &part)).await?;

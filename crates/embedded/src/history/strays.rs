@@ -1,5 +1,5 @@
-//! The removal of events whose users are gone. Purges by earlier versions followed a history from
-//! its end, and left the events behind a gap.
+//! The removal of events whose users are gone. A purge follows a history from its end: behind a
+//! damaged event it leaves the others.
 
 use redb::{ReadableTable, WriteTransaction};
 

@@ -4,7 +4,6 @@ use locality_uuid::LocalityId;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
-use crate::lookup::snapshot::optional;
 use crate::schema::tables::{INBOX_CONTENT_USERS, INBOX_CONTENTS};
 use polynym_directory::encoded::notice::{decode_content, encode_content};
 use polynym_directory::model::notice::NoticeContent;
@@ -97,18 +96,17 @@ impl<'t> Contents<'t> {
     }
 }
 
-/// The shared contents on a snapshot. None in stores of older schemas.
-pub struct SharedContents(Option<ReadOnlyTable<&'static [u8; 16], &'static [u8]>>);
+/// The shared contents on a snapshot.
+pub struct SharedContents(ReadOnlyTable<&'static [u8; 16], &'static [u8]>);
 
 impl SharedContents {
     pub fn open(transaction: &ReadTransaction) -> Result<Self, Fault> {
-        Ok(Self(optional(transaction.open_table(INBOX_CONTENTS))?))
+        Ok(Self(transaction.open_table(INBOX_CONTENTS)?))
     }
 
     /// The content of a notice.
     pub fn of(&self, notice: LocalityId) -> Result<NoticeContent, Fault> {
-        let contents = self.0.as_ref().map(|contents| contents.get(notice.as_bytes()));
-        let content = contents.transpose()?.flatten();
+        let content = self.0.get(notice.as_bytes())?;
         let content = content.ok_or_else(|| Fault::damaged("a notice has lost its content"))?;
         decode_content(content.value()).map_err(Fault::damaged)
     }

@@ -9,7 +9,6 @@ use crate::error::Fault;
 use crate::inbox::contents::{Content, Contents};
 use crate::inbox::entry::EntryRecord;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
-use crate::version::{INBOXED, SHARING};
 use polynym_directory::model::notice::Notice;
 use polynym_directory::stores::{InboxChange, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
@@ -23,23 +22,17 @@ pub struct Inboxes<'t> {
     rows: Table<'t, (&'static [u8; 16], u64), &'static [u8]>,
     notices: Table<'t, (&'static [u8; 16], &'static [u8; 16]), u64>,
     times: Table<'t, (i64, &'static [u8; 16], u64), ()>,
-    /// None in stores of older schemas.
-    contents: Option<Contents<'t>>,
+    contents: Contents<'t>,
 }
 
 impl<'t> Inboxes<'t> {
-    /// The inboxes of a store of this schema. None if it has none.
-    pub fn open(transaction: &'t WriteTransaction, schema: u64) -> Result<Option<Self>, Fault> {
-        if schema < INBOXED {
-            return Ok(None);
-        }
-        let shares = schema >= SHARING;
-        Ok(Some(Self {
+    pub fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
+        Ok(Self {
             rows: transaction.open_table(INBOX)?,
             notices: transaction.open_table(INBOX_NOTICES)?,
             times: transaction.open_table(INBOX_TIMES)?,
-            contents: shares.then(|| Contents::open(transaction)).transpose()?,
-        }))
+            contents: Contents::open(transaction)?,
+        })
     }
 
     /// Adds a notice to the inbox of a user, unless the inbox has or had it.
@@ -55,12 +48,12 @@ impl<'t> Inboxes<'t> {
             return Ok(());
         }
         let position = self.last(user)? + 1;
-        let own = match (content, &mut self.contents) {
-            (Content::Shared(content), Some(contents)) => {
-                contents.add_user(notice.id, user, content)?;
+        let own = match content {
+            Content::Shared(content) => {
+                self.contents.add_user(notice.id, user, content)?;
                 None
             }
-            (Content::Shared(content) | Content::Copied(content), _) => Some(content.clone()),
+            Content::Copied(content) => Some(content.clone()),
         };
         let record = EntryRecord::new(notice, own, limits);
         self.rows.insert((owner, position), record.encode_to_vec().as_slice())?;
@@ -93,16 +86,10 @@ impl<'t> Inboxes<'t> {
         if let Ok(id) = record.id() {
             self.notices.remove((user.as_bytes(), id.as_bytes()))?;
             if record.is_shared {
-                self.unshare(user, id)?;
+                self.contents.remove_user(id, user)?;
             }
         }
         Ok(())
-    }
-
-    /// Removes a user from those who share the content of a notice.
-    fn unshare(&mut self, user: LocalityId, notice: LocalityId) -> Result<(), Fault> {
-        let contents = self.contents.as_mut();
-        contents.map_or(Ok(()), |contents| contents.remove_user(notice, user))
     }
 
     /// Changes the inbox of a user, or a part of it before a position. Returns the position at
@@ -180,14 +167,14 @@ impl<'t> Inboxes<'t> {
         edit(&mut record);
         self.rows.insert(key, record.encode_to_vec().as_slice())?;
         if was_shared && !record.is_shared {
-            self.unshare(user, record.id()?)?;
+            self.contents.remove_user(record.id()?, user)?;
         }
         Ok(())
     }
 
     /// Repairs a fault of a notice.
     pub fn repair(&mut self, fault: &NoticeFault) -> Result<(), Fault> {
-        let Some(contents) = &mut self.contents else { return Ok(()) };
+        let contents = &mut self.contents;
         match *fault {
             NoticeFault::Lost(_, _, notice) if contents.has(notice)? => Ok(()),
             NoticeFault::Lost(user, position, _) => {

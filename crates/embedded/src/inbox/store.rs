@@ -12,13 +12,11 @@ use crate::error::Fault;
 use crate::inbox::contents::{Content, SharedContents};
 use crate::inbox::entry::EntryRecord;
 use crate::inbox::inboxes::{Inboxes, keys_of};
-use crate::lookup::snapshot::{Snapshot, optional};
+use crate::lookup::snapshot::Snapshot;
 use crate::requests::Requests;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
 use crate::schema::user::StoredUser;
-use crate::schema::versions::schema_version;
 use crate::store::Embedded;
-use crate::version::SHARING;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
@@ -56,10 +54,7 @@ impl stores::Inboxes for Embedded {
             return Ok(Vec::new());
         }
         let notice = &delivery.notice;
-        let content = match self.schema {
-            ..SHARING => Content::copied(&notice.content),
-            _ => Content::for_users(&notice.content, users),
-        };
+        let content = Content::for_users(&notice.content, users);
         let (shared_bytes, copied_bytes) = content.bytes();
         let row_bytes = MIN_ROW_BYTES + copied_bytes;
         self.disk.check((shared_bytes + row_bytes * users) as u64)?;
@@ -85,16 +80,15 @@ impl stores::Inboxes for Embedded {
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
         self.on_snapshot(|snapshot| {
-            let notices = optional(snapshot.transaction.open_table(INBOX_NOTICES))?;
-            let Some(notices) = notices else { return Ok(Err(Error::NoInboxes)) };
+            let notices = snapshot.transaction.open_table(INBOX_NOTICES)?;
             let mut holders = Vec::new();
             for user in users {
                 if notices.get((user.as_bytes(), notice.as_bytes()))?.is_some() {
                     holders.push(*user);
                 }
             }
-            Ok(Ok(holders))
-        })?
+            Ok(holders)
+        })
     }
 
     async fn inboxes(
@@ -112,25 +106,21 @@ impl stores::Inboxes for Embedded {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error> {
-        self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))?
+        self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))
     }
 
     async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
-        self.on_snapshot(|snapshot| snapshot.oldest(user, count))?
+        self.on_snapshot(|snapshot| snapshot.oldest(user, count))
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
         let mut before = Some(u64::MAX);
         while let Some(position) = before {
             let change = change.clone();
-            let write = move |transaction: &WriteTransaction| match Inboxes::open(
-                transaction,
-                schema_version(transaction)?,
-            )? {
-                Some(mut inboxes) => inboxes.change(user, &change, position).map(Ok),
-                None => Ok(Err(Error::NoInboxes)),
+            let write = move |transaction: &WriteTransaction| {
+                Inboxes::open(transaction)?.change(user, &change, position)
             };
-            before = self.write_aside(write).await??;
+            before = self.write_aside(write).await?;
         }
         Ok(())
     }
@@ -150,7 +140,7 @@ impl Embedded {
             let _turn = turn;
             deliver(transaction, &delivery, &content, part)
         })
-        .await?
+        .await
     }
 }
 
@@ -188,11 +178,9 @@ fn deliver(
     Delivery { notice, users, limits, clock_uncertain }: &Delivery,
     content: &Content,
     part: Range<usize>,
-) -> Result<Result<Vec<bool>, Error>, Fault> {
+) -> Result<Vec<bool>, Fault> {
     let users = &users[part];
-    let Some(mut inboxes) = Inboxes::open(transaction, schema_version(transaction)?)? else {
-        return Ok(Err(Error::NoInboxes));
-    };
+    let mut inboxes = Inboxes::open(transaction)?;
     let known = transaction.open_table(USERS)?;
     let mut delivered = Vec::with_capacity(users.len());
     for user in users {
@@ -207,7 +195,7 @@ fn deliver(
             break;
         }
     }
-    Ok(Ok(delivered))
+    Ok(delivered)
 }
 
 impl Snapshot {
@@ -239,10 +227,8 @@ impl Snapshot {
         before: Option<u128>,
         limit: usize,
         with_content: bool,
-    ) -> Result<Result<Vec<InboxEntry>, Error>, Fault> {
-        let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
-            return Ok(Err(Error::NoInboxes));
-        };
+    ) -> Result<Vec<InboxEntry>, Fault> {
+        let rows = self.transaction.open_table(INBOX)?;
         let end = before.and_then(|before| before.try_into().ok()).unwrap_or(u64::MAX);
         let page = (user.as_bytes(), 0)..(user.as_bytes(), end);
         let shared = with_content.then(|| SharedContents::open(&self.transaction)).transpose()?;
@@ -252,14 +238,12 @@ impl Snapshot {
             let record = EntryRecord::read(record.value(), with_content)?;
             entries.push(record.entry(key.value().1, shared.as_ref())?);
         }
-        Ok(Ok(entries))
+        Ok(entries)
     }
 
     /// See [`stores::Inboxes::oldest`].
-    fn oldest(&self, user: LocalityId, count: u64) -> Result<Result<Option<Notice>, Error>, Fault> {
-        let Some(rows) = optional(self.transaction.open_table(INBOX))? else {
-            return Ok(Err(Error::NoInboxes));
-        };
+    fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Fault> {
+        let rows = self.transaction.open_table(INBOX)?;
         let skipped = count.saturating_sub(OLDEST_ENTRIES);
         let (mut read, mut oldest) = (skipped, None);
         for row in rows
@@ -272,6 +256,6 @@ impl Snapshot {
             let entry = EntryRecord::read(record.value(), false)?.entry(key.value().1, None)?;
             (read, oldest) = (read + 1, entry.notice.or(oldest));
         }
-        Ok(Ok(oldest.filter(|_| read == count)))
+        Ok(oldest.filter(|_| read == count))
     }
 }

@@ -15,7 +15,6 @@ use crate::inbox::inboxes::Inboxes;
 use crate::schema::tables::{
     INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES,
 };
-use crate::version::VERSION;
 use polynym_directory::model::notice::{Notice, NoticeContent};
 use polynym_directory::stores::{InboxChange, InboxLimits};
 use polynym_directory::timestamp::Timestamp;
@@ -156,14 +155,14 @@ fn a_shared_content_stays_as_long_as_a_user_has_its_notice() {
         let mut sent = Sent(Vec::new());
         for (now, step) in steps.iter().enumerate() {
             {
-                let mut inboxes = Inboxes::open(&transaction, VERSION).unwrap().unwrap();
+                let mut inboxes = Inboxes::open(&transaction).unwrap();
                 sent.apply(&mut inboxes, now, step);
             }
             shared.set(shared.get().max(check(&transaction)));
         }
 
         {
-            let mut inboxes = Inboxes::open(&transaction, VERSION).unwrap().unwrap();
+            let mut inboxes = Inboxes::open(&transaction).unwrap();
             (0..USERS).for_each(|user| inboxes.forget(id(user)).unwrap());
         }
         assert_eq!(check(&transaction), 0);

@@ -104,9 +104,6 @@ impl Snapshot {
         pace: &Pace,
         read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
     ) -> Result<Scanned<T>, Fault> {
-        let Some(listed) = &self.tenant_users else {
-            return self.scan_all(tenant, after, limit, pace, read);
-        };
         let (name, last) = (tenant.as_str(), [0xff; 16]);
         let position = after.map(|id| *id.as_bytes());
         let start = position
@@ -114,7 +111,7 @@ impl Snapshot {
             .map_or(Bound::Included((name, &[0; 16])), |id| Bound::Excluded((name, id)));
         let mut scanned = Scanned::default();
 
-        for entry in listed.range((start, Bound::Included((name, &last))))? {
+        for entry in self.tenant_users.range((start, Bound::Included((name, &last))))? {
             let key = entry?.0;
             let id = key.value().1;
             let record = self.users.get(id)?;
@@ -132,36 +129,6 @@ impl Snapshot {
             }
         }
 
-        Ok(scanned)
-    }
-
-    /// A scan in stores of older schemas, which do not list a tenant's users: reads users of all
-    /// tenants.
-    fn scan_all<T>(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-        pace: &Pace,
-        read: impl Fn(&Self, &StoredUser<'_>) -> Result<T, Fault>,
-    ) -> Result<Scanned<T>, Fault> {
-        let start = after.map_or(Bound::Unbounded, |id| Bound::Excluded(*id.as_bytes()));
-        let range = (start.as_ref(), Bound::<&[u8; 16]>::Unbounded);
-        let mut scanned = Scanned::default();
-        for entry in self.users.range::<&[u8; 16]>(range)? {
-            let (id, record) = entry?;
-            let id = LocalityId::from(*id.value());
-            let stored = StoredUser::read(record.value());
-            let user = stored.and_then(|stored| Ok((stored.tenant()? == tenant.as_str(), stored)));
-            // A user whose tenant cannot be read may be one of another tenant: nobody learns of it.
-            if let Some((true, stored)) = readable(Kind::User(id), user)? {
-                scanned.push(id, readable(Kind::User(id), read(self, &stored))?);
-            }
-            if scanned.users.len() >= limit || pace.is_over() {
-                scanned.next = Some(id);
-                break;
-            }
-        }
         Ok(scanned)
     }
 

@@ -8,12 +8,13 @@ use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableT
 
 use crate::error::Fault;
 use crate::schema::claim::{decode_claim, resolves_to};
+#[cfg(feature = "test-entity")]
+use crate::schema::tables::META;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, META, META_SCHEMA,
-    NEXT_EVENT, TENANT_EVENTS, TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, NEXT_EVENT, TENANT_EVENTS,
+    TENANT_USERS, TENANTS, USERS,
 };
 use crate::schema::user::StoredUser;
-use crate::version::derived_in;
 use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
 use polynym_directory::encoded::exported_user::ExportedUser;
 use polynym_directory::error::ItemError;
@@ -21,7 +22,6 @@ use polynym_directory::model::claim::Claim;
 use polynym_directory::model::record::Record;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::search::Derived;
 use polynym_directory::stores::View;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
@@ -53,15 +53,11 @@ pub struct Snapshot {
     pub users: ReadOnlyTable<&'static [u8; 16], &'static [u8]>,
     pub identities: ReadOnlyTable<&'static [u8], &'static [u8]>,
     pub tenants: ReadOnlyTable<&'static str, &'static [u8]>,
-    /// None in stores of older schemas.
-    pub tenant_users: Option<ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>>,
-    /// See [`Snapshot::tenant_users`].
-    attribute_names: Option<NamesSnapshot>,
-    /// See [`Snapshot::tenant_users`].
-    pub attributes: Option<AttributesTable>,
+    pub tenant_users: ReadOnlyTable<(&'static str, &'static [u8; 16]), ()>,
+    attribute_names: NamesSnapshot,
+    pub attributes: AttributesTable,
     pub expiries: ReadOnlyTable<(i64, &'static [u8; 16]), ()>,
-    /// See [`Snapshot::tenant_users`].
-    pub journal: Option<JournalSnapshot>,
+    pub journal: JournalSnapshot,
     caches: Caches,
     #[cfg(feature = "test-entity")]
     counters: ReadOnlyTable<&'static str, u64>,
@@ -86,19 +82,13 @@ pub struct JournalSnapshot {
 }
 
 impl JournalSnapshot {
-    /// None in stores of older schemas.
-    pub fn open(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
-        let events = optional(transaction.open_table(EVENTS))?;
-        let next_event = optional(transaction.open_table(NEXT_EVENT))?;
-        let ended = optional(transaction.open_table(ENDED))?;
-        let all = events.zip(next_event).zip(ended);
-        let tenant_events = optional(transaction.open_table(TENANT_EVENTS))?;
-        Ok(all.map(|((events, next_event), ended)| Self {
-            events,
-            next_event,
-            ended,
-            tenant_events,
-        }))
+    pub fn open(transaction: &ReadTransaction) -> Result<Self, Fault> {
+        Ok(Self {
+            events: transaction.open_table(EVENTS)?,
+            next_event: transaction.open_table(NEXT_EVENT)?,
+            ended: transaction.open_table(ENDED)?,
+            tenant_events: optional(transaction.open_table(TENANT_EVENTS))?,
+        })
     }
 }
 
@@ -123,9 +113,9 @@ impl Snapshot {
         let identities = transaction.open_table(IDENTITIES)?;
         let (tenants, expiries) =
             (transaction.open_table(TENANTS)?, transaction.open_table(EXPIRES_AT)?);
-        let tenant_users = optional(transaction.open_table(TENANT_USERS))?;
-        let attribute_names = optional(transaction.open_table(ATTRIBUTE_NAMES))?;
-        let attributes = optional(transaction.open_table(ATTRIBUTES))?;
+        let tenant_users = transaction.open_table(TENANT_USERS)?;
+        let attribute_names = transaction.open_table(ATTRIBUTE_NAMES)?;
+        let attributes = transaction.open_table(ATTRIBUTES)?;
         let journal = JournalSnapshot::open(&transaction)?;
 
         Ok(Self {
@@ -227,22 +217,10 @@ impl Snapshot {
         })
     }
 
-    /// Whether the store has an index of attributes.
-    pub const fn has_attribute_index(&self) -> bool {
-        self.attributes.is_some()
-    }
-
-    /// The derived elements of that index.
-    pub fn derived(&self) -> Result<Derived, Fault> {
-        let schema = self.transaction.open_table(META)?.get(META_SCHEMA)?;
-        Ok(schema.map_or(Derived::None, |schema| derived_in(schema.value())))
-    }
-
     /// The number of a tenant's users, at most `limit`.
     pub fn count_users(&self, tenant: &Tenant, limit: usize) -> Result<usize, Fault> {
-        let Some(listed) = &self.tenant_users else { return Ok(limit) };
         let all = (tenant.as_str(), &[0; 16])..=(tenant.as_str(), &[0xff; 16]);
-        Ok(listed.range(all)?.take(limit).count())
+        Ok(self.tenant_users.range(all)?.take(limit).count())
     }
 
     /// The id of an attribute's name. None if the tenant has no such name.
@@ -255,14 +233,11 @@ impl Snapshot {
 
     /// All names of a tenant's attributes.
     pub fn all_names(&self, tenant: &str) -> Result<KnownNames, Fault> {
-        match &self.attribute_names {
-            Some(table) => read_names(table, tenant),
-            None => Ok(KnownNames::default()),
-        }
+        read_names(&self.attribute_names, tenant)
     }
 }
 
-/// A table that stores of older schemas lack.
+/// A table that exists once something was written to it.
 pub fn optional<T>(table: Result<T, TableError>) -> Result<Option<T>, Fault> {
     match table {
         Ok(table) => Ok(Some(table)),

@@ -20,15 +20,15 @@ impl Tables<'_> {
         event: Option<&Event>,
     ) -> Result<JournalHead, Fault> {
         let head = self.heads.get(&id).copied().unwrap_or_default();
-        match (&mut self.journal, event) {
-            (Some(journal), Some(event)) => journal.add(mutation, head, before, event),
-            _ => Ok(head),
+        match event {
+            Some(event) => self.journal.add(mutation, head, before, event),
+            None => Ok(head),
         }
     }
 
     /// Applies a write that concerns the journal alone.
     pub fn write_journal(&mut self, mutation: &Mutation, write: &Write) -> Result<(), Fault> {
-        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let journal = &mut self.journal;
         match write {
             Write::EndOwnership(key, ownership) => journal.end(key, ownership),
             Write::ForgetOwnership(key, user) => journal.forget(key, *user),

@@ -15,8 +15,8 @@ impl Tables<'_> {
         let certain = mutations.iter().filter(|mutation| !mutation.clock_uncertain);
         let Some(now) = certain.map(|mutation| mutation.time).max() else { return Ok(()) };
         for _ in 0..mutations.len() * 2 {
-            let event = self.journal.as_mut().map_or(Ok(false), |journal| journal.sweep(now))?;
-            let notice = self.inboxes.as_mut().map_or(Ok(false), |inboxes| inboxes.sweep(now))?;
+            let event = self.journal.sweep(now)?;
+            let notice = self.inboxes.sweep(now)?;
             let request = self.requests.sweep(now)?;
             if !self.sweep_hold(now)? && !request && !event && !notice {
                 break;

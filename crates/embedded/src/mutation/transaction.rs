@@ -22,9 +22,7 @@ use crate::schema::claim::{decode_claim, encode_claim, encode_claim_over};
 use crate::schema::tables::META;
 use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TENANTS, USERS};
 use crate::schema::user::{JournalHead, StoredUser};
-use crate::schema::versions::schema_version;
 use crate::search::index::Attributes;
-use crate::version::{INDEXED, JOURNALED, LISTED, derived_in};
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::record::Record;
@@ -46,16 +44,12 @@ pub struct Tables<'t> {
     pub(super) identities: Table<'t, &'static [u8], &'static [u8]>,
     pub(super) requests: Requests<'t>,
     tenants: Table<'t, &'static str, &'static [u8]>,
-    /// None in stores of older schemas.
-    pub(super) tenant_users: Option<Table<'t, (&'static str, &'static [u8; 16]), ()>>,
-    /// None in stores of older schemas, which have attributes in the user.
-    pub(super) attributes: Option<Attributes<'t>>,
-    /// None in stores of older schemas.
-    pub(super) journal: Option<Journal<'t>>,
+    pub(super) tenant_users: Table<'t, (&'static str, &'static [u8; 16]), ()>,
+    pub(super) attributes: Attributes<'t>,
+    pub(super) journal: Journal<'t>,
     /// Opened for mutations of bulk changes alone, whose tables may be missing.
     transaction: &'t WriteTransaction,
-    /// None in stores of older schemas.
-    pub(super) inboxes: Option<Inboxes<'t>>,
+    pub(super) inboxes: Inboxes<'t>,
     /// The histories of the users that the current mutation has read.
     pub(super) heads: HashMap<LocalityId, JournalHead>,
     pub(super) expiries: Table<'t, (i64, &'static [u8; 16]), ()>,
@@ -72,7 +66,6 @@ struct Decided {
 
 impl<'t> Tables<'t> {
     pub fn open(transaction: &'t WriteTransaction, caches: &'t Caches) -> Result<Self, Fault> {
-        let schema = schema_version(transaction)?;
         Ok(Self {
             hints: &caches.hints,
             transaction,
@@ -80,19 +73,10 @@ impl<'t> Tables<'t> {
             identities: transaction.open_table(IDENTITIES)?,
             requests: Requests::open(transaction)?,
             tenants: transaction.open_table(TENANTS)?,
-            tenant_users: match schema {
-                ..LISTED => None,
-                _ => Some(transaction.open_table(TENANT_USERS)?),
-            },
-            attributes: match schema {
-                ..INDEXED => None,
-                _ => Some(Attributes::open(transaction, &caches.names, derived_in(schema))?),
-            },
-            journal: match schema {
-                ..JOURNALED => None,
-                _ => Some(Journal::open(transaction)?),
-            },
-            inboxes: Inboxes::open(transaction, schema)?,
+            tenant_users: transaction.open_table(TENANT_USERS)?,
+            attributes: Attributes::open(transaction, &caches.names)?,
+            journal: Journal::open(transaction)?,
+            inboxes: Inboxes::open(transaction)?,
             heads: HashMap::new(),
             expiries: transaction.open_table(EXPIRES_AT)?,
             hold_times: transaction.open_table(HOLD_TIMES)?,
@@ -116,7 +100,7 @@ impl<'t> Tables<'t> {
             Ok(names) => names,
             Err(rejection) => return Ok(Err(rejection)),
         };
-        self.write(mutation, &read_set, &write_set, names.as_deref())?;
+        self.write(mutation, &read_set, &write_set, &names)?;
         let is_done = write_set.completes_request();
         if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
             let subject = IdempotencyKey::stored_subject(write_set.subject);
@@ -162,20 +146,16 @@ impl<'t> Tables<'t> {
     }
 
     /// The names of the attributes of the users to be stored, including new ones, which it adds.
-    /// None in stores of older schemas.
     fn names_of(
         &mut self,
         mutation: &Mutation,
         write_set: &WriteSet,
-    ) -> Result<Result<Option<Arc<KnownNames>>, Error>, Fault> {
-        let Some(attributes) = &mut self.attributes else { return Ok(Ok(None)) };
+    ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
         let users = write_set.writes.iter().filter_map(|write| match write {
             Write::PutUser(record) => Some(&**record),
             _ => None,
         });
-        let names =
-            attributes.names.with_names_of(&mutation.tenant, mutation.tenant_since, users)?;
-        Ok(names.map(Some))
+        self.attributes.names.with_names_of(&mutation.tenant, mutation.tenant_since, users)
     }
 
     /// Reads what the decision needs into the read set.
@@ -199,9 +179,7 @@ impl<'t> Tables<'t> {
 
         for part in needs.histories {
             let head = self.heads.get(&part.user).copied().unwrap_or_default();
-            let journal = self.journal.as_ref();
-            let events = journal.map(|journal| journal.part(head, part)).transpose()?;
-            read_set.add_history(part, events.unwrap_or_default());
+            read_set.add_history(part, self.journal.part(head, part)?);
         }
 
         if needs.tenant {
@@ -230,26 +208,17 @@ impl<'t> Tables<'t> {
         let Some(bytes) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let stored = StoredUser::read(bytes.value())?;
         self.heads.insert(id, stored.head());
-        let names = match &mut self.attributes {
-            Some(attributes) if stored.has_attributes() => attributes.names_for(&stored)?,
-            _ => Arc::default(),
+        let names = match stored.has_attributes() {
+            true => self.attributes.names_for(&stored)?,
+            false => Arc::default(),
         };
         stored.decode(&names).map(Some)
     }
 
-    /// Whether a tenant has users. Stores of older schemas do not list them: it reads all users.
+    /// Whether a tenant has users.
     fn has_members(&self, name: &str) -> Result<bool, Fault> {
-        if let Some(tenant_users) = &self.tenant_users {
-            let mut members = tenant_users.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
-            return Ok(members.next().transpose()?.is_some());
-        }
-
-        for entry in self.users.iter()? {
-            if StoredUser::read(entry?.1.value())?.tenant()? == name {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let mut members = self.tenant_users.range((name, &[0; 16])..=(name, &[0xff; 16]))?;
+        Ok(members.next().transpose()?.is_some())
     }
 
     fn write(
@@ -257,7 +226,7 @@ impl<'t> Tables<'t> {
         mutation: &Mutation,
         read_set: &ReadSet,
         write_set: &WriteSet,
-        names: Option<&KnownNames>,
+        names: &KnownNames,
     ) -> Result<(), Fault> {
         let tenant = mutation.tenant.as_str();
         for write in &write_set.writes {
@@ -280,20 +249,16 @@ impl<'t> Tables<'t> {
                 | Write::RemoveEvents(..)
                 | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
                 Write::Notify(user, notice) => {
-                    if let Some(inboxes) = &mut self.inboxes {
-                        let content = Content::copied(&notice.content);
-                        let limits = InboxLimits::of(&mutation.policies);
-                        inboxes.deliver(*user, notice, &content, limits)?;
-                    }
+                    let content = Content::copied(&notice.content);
+                    let limits = InboxLimits::of(&mutation.policies);
+                    self.inboxes.deliver(*user, notice, &content, limits)?;
                 }
                 Write::PutTenant(record) => {
                     self.tenants.insert(tenant, record.encode().as_slice())?;
                 }
                 Write::RemoveTenant => {
                     self.tenants.remove(tenant)?;
-                    if let Some(attributes) = &mut self.attributes {
-                        attributes.names.remove(tenant)?;
-                    }
+                    self.attributes.names.remove(tenant)?;
                 }
                 Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change)?,
                 Write::RemoveBulkChange(id) => {
@@ -349,9 +314,8 @@ impl<'t> Tables<'t> {
     /// Writes the number of the next event. Returns the names of attributes that may be cached once
     /// the transaction is committed, and the changes of events.
     pub fn finish(self) -> Result<(HashMap<String, Arc<KnownNames>>, EventChanges), Fault> {
-        let changes = self.journal.map(Journal::finish).transpose()?.unwrap_or_default();
-        let names = self.attributes.map(|attributes| attributes.names.into_own());
-        Ok((names.unwrap_or_default(), changes))
+        let changes = self.journal.finish()?;
+        Ok((self.attributes.names.into_own(), changes))
     }
 }
 

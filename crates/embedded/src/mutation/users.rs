@@ -17,7 +17,7 @@ impl Tables<'_> {
     pub(super) fn write_user(
         &mut self,
         record: &Record,
-        names: Option<&KnownNames>,
+        names: &KnownNames,
         head: JournalHead,
     ) -> Result<(), Fault> {
         let bytes = encode_user(record, names, head);
@@ -32,11 +32,9 @@ impl Tables<'_> {
 
     /// Adds a new user to those of its tenant.
     fn list_user(&mut self, record: &Record, before: Option<&Record>) -> Result<(), Fault> {
-        match &mut self.tenant_users {
-            Some(tenant_users) if before.is_none() => {
-                tenant_users.insert((record.user.tenant.as_str(), record.id().as_bytes()), ())?;
-            }
-            _ => {}
+        if before.is_none() {
+            let (tenant, id) = (record.user.tenant.as_str(), record.id());
+            self.tenant_users.insert((tenant, id.as_bytes()), ())?;
         }
         Ok(())
     }
@@ -49,9 +47,7 @@ impl Tables<'_> {
         policies: &Policies,
     ) -> Result<(), Fault> {
         self.list_user(record, before)?;
-        if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, Some(record), policies)?;
-        }
+        self.attributes.index(before, Some(record), policies)?;
         self.schedule(record.id(), before.and_then(Record::expires_at), record.expires_at())
     }
 
@@ -62,19 +58,11 @@ impl Tables<'_> {
         read_set: &ReadSet,
     ) -> Result<(), Fault> {
         self.users.remove(id.as_bytes())?;
-        if let Some(tenant_users) = &mut self.tenant_users {
-            tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
-        }
+        self.tenant_users.remove((mutation.tenant.as_str(), id.as_bytes()))?;
         let before = read_set.user(id);
-        if let Some(attributes) = &mut self.attributes {
-            attributes.index(before, None, &mutation.policies)?;
-        }
-        if let Some(journal) = &mut self.journal {
-            journal.forget_events(id, self.heads.get(&id).map_or(0, |head| head.last))?;
-        }
-        if let Some(inboxes) = &mut self.inboxes {
-            inboxes.forget(id)?;
-        }
+        self.attributes.index(before, None, &mutation.policies)?;
+        self.journal.forget_events(id, self.heads.get(&id).map_or(0, |head| head.last))?;
+        self.inboxes.forget(id)?;
         self.schedule(id, before.and_then(Record::expires_at), None)
     }
 

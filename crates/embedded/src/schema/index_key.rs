@@ -5,7 +5,7 @@
 use locality_uuid::LocalityId;
 
 use polynym_directory::model::user::User;
-use polynym_directory::search::{Derived, ScalarRef};
+use polynym_directory::search::ScalarRef;
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::{derived_elements, elements};
 
@@ -20,16 +20,10 @@ const SIGN: u64 = 1 << 63;
 
 /// The keys of a user, sorted and unique, with those of its derived elements. `id_of` returns the
 /// id of an attribute's name.
-pub fn keys(
-    user: &User,
-    derived: Derived,
-    id_of: impl Fn(&str) -> Option<AttributeId>,
-) -> Vec<Vec<u8>> {
+pub fn keys(user: &User, id_of: impl Fn(&str) -> Option<AttributeId>) -> Vec<Vec<u8>> {
     let elements = elements(user, id_of).into_iter();
     let mut keys: Vec<_> = elements.map(|(id, scalar)| key(user, id, scalar)).collect();
-    keys.extend(
-        derived_elements(user, derived).map(|(id, text)| key(user, id, ScalarRef::Text(&text))),
-    );
+    keys.extend(derived_elements(user).map(|(id, text)| key(user, id, ScalarRef::Text(&text))));
     keys.sort_unstable();
     keys.dedup();
     keys

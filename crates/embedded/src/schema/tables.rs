@@ -3,7 +3,7 @@
 
 use std::io;
 
-use redb::{Database, ReadableDatabase, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableDatabase, TableDefinition};
 
 use crate::schema::token_key;
 use crate::version::VERSION;
@@ -16,13 +16,13 @@ use polynym_store_common::attribute_names::AttributeId;
 pub const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 /// In [`META`]: the version of the schema.
 pub const META_SCHEMA: &str = "schema";
-/// In [`META`]: the version of the rules of normalisation; 1 where it is absent.
+/// In [`META`]: the version of the rules of normalisation.
 pub const META_RULES: &str = "rules";
 /// In [`META`]: the last time seen, in milliseconds.
 pub const LAST_SEEN: &str = "last_seen";
 /// In [`META`]: the version of the rules to which identities are being moved, while they are.
 pub const META_MOVING: &str = "moving";
-/// In [`META`]: the four parts of the key of tokens. Stores of older programs have none.
+/// In [`META`]: the four parts of the key of tokens.
 pub const TOKEN_KEY: [&str; 4] = ["token_key_0", "token_key_1", "token_key_2", "token_key_3"];
 /// User id to `UserRecord`.
 pub const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
@@ -46,8 +46,7 @@ pub const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, AttributeId), (i64, &str)>
 pub const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
 /// When a user's state expires, in milliseconds, and the user's id.
 pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
-/// When a hold ends, in milliseconds, and its key. In stores of older programs, entries of holds
-/// that ended early or were replaced remain.
+/// When a hold ends, in milliseconds, and its key.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The number of an event to its row: see [`StoredEvent`](super::event::StoredEvent).
@@ -92,12 +91,37 @@ pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
     TableDefinition::new("usage_batch");
 
 /// A tenant and the id of one of its bulk changes to when it is due, in milliseconds, whether it is
-/// running, and its encoded form. Stores of older programs lack this table and the next.
+/// running, and its encoded form. The first bulk change of a store makes this table and the next.
 pub const BULK_CHANGES: TableDefinition<'_, (&str, &str), (i64, bool, &[u8])> =
     TableDefinition::new("bulk_changes");
 /// When a bulk change is due, in milliseconds, its tenant and its id.
 pub const BULK_TIMES: TableDefinition<'_, (i64, &str, &str), ()> =
     TableDefinition::new("bulk_times");
+
+/// Opens each table that a store always has.
+macro_rules! open_each {
+    ($transaction:ident) => {
+        $transaction.open_table(USERS)?;
+        $transaction.open_table(IDENTITIES)?;
+        $transaction.open_table(REQUESTS)?;
+        $transaction.open_table(REQUEST_TIMES)?;
+        $transaction.open_table(TENANTS)?;
+        $transaction.open_table(EXPIRES_AT)?;
+        $transaction.open_table(HOLD_TIMES)?;
+        $transaction.open_table(TENANT_USERS)?;
+        $transaction.open_table(ATTRIBUTE_NAMES)?;
+        $transaction.open_table(ATTRIBUTES)?;
+        $transaction.open_table(EVENTS)?;
+        $transaction.open_table(EVENT_TIMES)?;
+        $transaction.open_table(NEXT_EVENT)?;
+        $transaction.open_table(ENDED)?;
+        $transaction.open_table(INBOX)?;
+        $transaction.open_table(INBOX_NOTICES)?;
+        $transaction.open_table(INBOX_TIMES)?;
+        $transaction.open_table(INBOX_CONTENTS)?;
+        $transaction.open_table(INBOX_CONTENT_USERS)?;
+    };
+}
 
 /// Creates all tables of a new store.
 pub fn create_tables(database: &Database) -> Result<(), redb::Error> {
@@ -109,49 +133,13 @@ pub fn create_tables(database: &Database) -> Result<(), redb::Error> {
         let key = TokenKey::random().map_err(|error| redb::Error::Io(io::Error::other(error)))?;
         token_key::insert(&mut meta, &key)?;
     }
-    transaction.open_table(USERS)?;
-    transaction.open_table(IDENTITIES)?;
-    transaction.open_table(REQUESTS)?;
-    transaction.open_table(REQUEST_TIMES)?;
-    transaction.open_table(TENANTS)?;
-    transaction.open_table(EXPIRES_AT)?;
-    transaction.open_table(HOLD_TIMES)?;
-    transaction.open_table(TENANT_USERS)?;
-    transaction.open_table(ATTRIBUTE_NAMES)?;
-    transaction.open_table(ATTRIBUTES)?;
-    create_journal(&transaction)?;
-    create_inboxes(&transaction)?;
+    open_each!(transaction);
     Ok(transaction.commit()?)
-}
-
-/// Creates the tables of the journal.
-pub fn create_journal(transaction: &WriteTransaction) -> Result<(), redb::Error> {
-    transaction.open_table(EVENTS)?;
-    transaction.open_table(EVENT_TIMES)?;
-    transaction.open_table(NEXT_EVENT)?;
-    transaction.open_table(ENDED)?;
-    Ok(())
-}
-
-/// Creates the tables of inboxes that the store lacks.
-pub fn create_inboxes(transaction: &WriteTransaction) -> Result<(), redb::Error> {
-    transaction.open_table(INBOX)?;
-    transaction.open_table(INBOX_NOTICES)?;
-    transaction.open_table(INBOX_TIMES)?;
-    transaction.open_table(INBOX_CONTENTS)?;
-    transaction.open_table(INBOX_CONTENT_USERS)?;
-    Ok(())
 }
 
 /// Fails if a table is missing or has another type.
 pub fn check_tables(database: &Database) -> Result<(), redb::Error> {
     let transaction = database.begin_read()?;
-    transaction.open_table(USERS)?;
-    transaction.open_table(IDENTITIES)?;
-    transaction.open_table(REQUESTS)?;
-    transaction.open_table(REQUEST_TIMES)?;
-    transaction.open_table(TENANTS)?;
-    transaction.open_table(EXPIRES_AT)?;
-    transaction.open_table(HOLD_TIMES)?;
+    open_each!(transaction);
     Ok(())
 }

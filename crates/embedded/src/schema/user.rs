@@ -23,7 +23,7 @@ struct UserRecord {
     /// The part that no response shows.
     #[prost(bytes = "bytes", tag = "2")]
     private: Bytes,
-    /// The attributes by ids. Stores of older schemas have them in the user.
+    /// The attributes by ids.
     #[prost(bytes = "bytes", tag = "3")]
     attributes: Bytes,
     /// See [`JournalHead::count`].
@@ -54,25 +54,19 @@ const LAST_EVENT_FIELD: u32 = 5;
 /// The stored form of a user: the record, and its XXH3 hash (64 bits, little-endian), by which a
 /// look-up detects damage.
 ///
-/// The attributes are stored by their ids in `names`, which must have all of them. Without `names`
-/// they are stored as in older schemas.
-pub fn encode_user(record: &Record, names: Option<&KnownNames>, head: JournalHead) -> Vec<u8> {
+/// The attributes are stored by their ids in `names`, which must have all of them.
+pub fn encode_user(record: &Record, names: &KnownNames, head: JournalHead) -> Vec<u8> {
     hashed(user_record(record, names, head))
 }
 
-fn user_record(record: &Record, names: Option<&KnownNames>, head: JournalHead) -> Vec<u8> {
-    let ((user, private), attributes) = match names {
-        None => (record.encode(), Vec::new()),
-        Some(names) => {
-            let by_id = record.user.attributes.iter();
-            let by_id = by_id.filter_map(|(name, value)| Some((names.id(name)?, value)));
-            (record.encode_without_attributes(), attributes::encode(by_id))
-        }
-    };
+fn user_record(record: &Record, names: &KnownNames, head: JournalHead) -> Vec<u8> {
+    let by_id = record.user.attributes.iter();
+    let by_id = by_id.filter_map(|(name, value)| Some((names.id(name)?, value)));
+    let (user, private) = record.encode_without_attributes();
     UserRecord {
         user: user.into_bytes(),
         private: private.into(),
-        attributes: attributes.into(),
+        attributes: attributes::encode(by_id).into(),
         events: head.count,
         last_event: head.last,
     }
@@ -83,7 +77,7 @@ fn user_record(record: &Record, names: Option<&KnownNames>, head: JournalHead) -
 /// unknown fields.
 pub fn encode_user_over(
     record: &Record,
-    names: Option<&KnownNames>,
+    names: &KnownNames,
     head: JournalHead,
     before: &[u8],
 ) -> Option<Vec<u8>> {

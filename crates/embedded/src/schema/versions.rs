@@ -1,12 +1,14 @@
 //! The versions that a store's file has.
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableError, WriteTransaction};
+use redb::{Database, ReadableDatabase, TableError};
 
-use crate::error::Fault;
 use crate::schema::tables::{META, META_MOVING, META_RULES, META_SCHEMA};
-use crate::version::{OLDEST, VERSION};
+use crate::version::{OLDEST, Supported};
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::Rules;
+
+/// The damage of a store without versions.
+pub const NO_VERSION: &str = "it has no version";
 
 /// The versions of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +18,16 @@ pub struct Versions {
 }
 
 impl Versions {
-    pub fn are_supported(self, rules: u32) -> bool {
-        (OLDEST..=VERSION).contains(&self.schema) && self.latest_rules() <= rules
+    pub fn are_supported(self, by: Supported) -> bool {
+        (OLDEST..=by.schema).contains(&self.schema)
+            && (Rules::OLDEST..=by.rules).contains(&self.decisive_rules())
     }
 
-    /// The latest rules by which identities were normalised.
-    pub fn latest_rules(self) -> u32 {
-        self.rules.next.unwrap_or(self.rules.version)
+    /// The rules by which a program may not support the store: the oldest ones, if it does not know
+    /// them any more, else the latest.
+    pub fn decisive_rules(self) -> u32 {
+        let StoredRules { version, next } = self.rules;
+        if version < Rules::OLDEST { version } else { next.unwrap_or(version) }
     }
 }
 
@@ -42,10 +47,4 @@ pub fn versions(database: &Database) -> Result<Option<Versions>, redb::Error> {
         Err(TableError::TableDoesNotExist(_) | TableError::TableTypeMismatch { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
-}
-
-/// The schema version of the store.
-pub fn schema_version(transaction: &WriteTransaction) -> Result<u64, Fault> {
-    let schema = transaction.open_table(META)?.get(META_SCHEMA)?.map(|schema| schema.value());
-    schema.ok_or_else(|| Fault::damaged("a store without a version"))
 }

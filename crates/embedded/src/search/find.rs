@@ -19,7 +19,6 @@ impl Embedded {
         limit: usize,
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
-        self.check_searchable(path)?;
         let view = path.view(view);
         if *path == AccessPath::All {
             let scanned = self.scan(tenant, after.map(|after| after.id), limit).await?;
@@ -57,7 +56,6 @@ impl Embedded {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.check_searchable(path)?;
         match path {
             AccessPath::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
             AccessPath::Identity(identifiers) => {
@@ -72,14 +70,5 @@ impl Embedded {
                     .try_fold(0, |count, walk| Ok(count + snapshot.count(walk, limit - count)?))
             }),
         }
-    }
-
-    /// Rejects a search by fields in a store of an older schema, which has no index of them.
-    fn check_searchable(&self, path: &AccessPath) -> Result<(), Error> {
-        let Some(field) = path.field() else { return Ok(()) };
-        let has_elements = self.on_snapshot(|snapshot| {
-            Ok(snapshot.has_attribute_index() && snapshot.derived()?.finds(field))
-        })?;
-        if has_elements { Ok(()) } else { Err(Error::NotSearchable) }
     }
 }

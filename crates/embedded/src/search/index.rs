@@ -11,7 +11,6 @@ use crate::schema::user::StoredUser;
 use crate::search::names::Names;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::record::Record;
-use polynym_directory::search::Derived;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 
@@ -19,20 +18,16 @@ use polynym_store_common::searched::IndexedAttributes;
 pub struct Attributes<'t> {
     pub names: Names<'t>,
     index: Table<'t, &'static [u8], ()>,
-    /// The derived elements of the index.
-    derived: Derived,
 }
 
 impl<'t> Attributes<'t> {
     pub fn open(
         transaction: &'t WriteTransaction,
         names: &'t AttributeNames,
-        derived: Derived,
     ) -> Result<Self, Fault> {
         Ok(Self {
             names: Names::new(transaction.open_table(ATTRIBUTE_NAMES)?, names),
             index: transaction.open_table(ATTRIBUTES)?,
-            derived,
         })
     }
 
@@ -53,10 +48,9 @@ impl<'t> Attributes<'t> {
     ) -> Result<(), Fault> {
         let Some(record) = before.or(after) else { return Ok(()) };
         let names = self.names.known(record.user.tenant.as_str());
-        let derived = self.derived;
-        let indexed = IndexedAttributes { names: &names, policies, derived };
+        let indexed = IndexedAttributes { names: &names, policies };
         let keys = |record: &Record, id_of: &dyn Fn(&str) -> Option<AttributeId>| {
-            index_key::keys(&record.user, derived, id_of)
+            index_key::keys(&record.user, id_of)
         };
         let possible = |record: &Record| keys(record, &|name| names.id(name));
         let required = |record: &Record| keys(record, &|name| indexed.id(name));

@@ -54,17 +54,6 @@ impl<'t> Names<'t> {
         since: Timestamp,
         users: impl Iterator<Item = &'r Record> + Clone,
     ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
-        self.with_at_most(MAX_NAMES, tenant, since, users)
-    }
-
-    /// The same for a tenant that may have `limit` names.
-    pub fn with_at_most<'r>(
-        &mut self,
-        limit: usize,
-        tenant: &Tenant,
-        since: Timestamp,
-        users: impl Iterator<Item = &'r Record> + Clone,
-    ) -> Result<Result<Arc<KnownNames>, Error>, Fault> {
         let tenant_name = tenant.as_str();
         let has_all = |known: &KnownNames| {
             let mut names = users.clone().flat_map(|record| record.user.attributes.keys());
@@ -83,8 +72,8 @@ impl<'t> Names<'t> {
         new.retain(|name| known.id(name).is_none());
         new.sort_unstable();
         new.dedup();
-        if known.names().len() + new.len() > limit {
-            return Ok(Err(Error::AttributeNamesFull { limit }));
+        if known.names().len() + new.len() > MAX_NAMES {
+            return Ok(Err(Error::AttributeNamesFull { limit: MAX_NAMES }));
         }
 
         for name in new {

@@ -147,16 +147,15 @@ impl Snapshot {
         if !walk.has_entries() {
             return Ok(entries);
         }
-        match (&walk.source, &self.attributes) {
-            (Source::Index, None) => {}
-            (Source::Index, Some(index)) => {
-                for entry in index.range::<&[u8]>(range)?.take(count) {
+        match &walk.source {
+            Source::Index => {
+                for entry in self.attributes.range::<&[u8]>(range)?.take(count) {
                     let key = entry?.0.value().to_vec();
                     let user = index_key::user(&key);
                     entries.push((key, user));
                 }
             }
-            (Source::Claims, _) => {
+            Source::Claims => {
                 for entry in self.identities.range::<&[u8]>(range)?.take(count) {
                     let (key, claim) = entry?;
                     let owner = readable(Record::Claim, resolves_to(claim.value()))?;

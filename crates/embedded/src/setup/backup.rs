@@ -191,7 +191,7 @@ impl Copying<'_> {
     }
 }
 
-/// Whether ended ownerships have users. Earlier versions kept rows in which nobody is left.
+/// Whether ended ownerships have users. A row in which nobody is left is not copied.
 fn has_users(ended: &&[u8]) -> bool {
     decode_ended(ended).map_or(true, |ended| ended.has_users())
 }

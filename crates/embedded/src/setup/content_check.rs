@@ -10,7 +10,6 @@ use crate::error::Fault;
 use crate::inbox::contents::users_of;
 use crate::inbox::entry::EntryRecord;
 use crate::inbox::inboxes::keys_of;
-use crate::lookup::snapshot::optional;
 use crate::schema::tables::{INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES};
 use polynym_directory::encoded::notice::decode_content;
 use polynym_store_common::integrity::NoticeFault;
@@ -33,14 +32,12 @@ pub struct ContentCheck {
 }
 
 impl ContentCheck {
-    /// The check of a store. None if its notices share no contents.
-    pub fn new(transaction: &ReadTransaction) -> Result<Option<Self>, Fault> {
-        let Some(contents) = optional(transaction.open_table(INBOX_CONTENTS))? else {
-            return Ok(None);
-        };
+    /// The check of a store.
+    pub fn new(transaction: &ReadTransaction) -> Result<Self, Fault> {
+        let contents = transaction.open_table(INBOX_CONTENTS)?;
         let inbox = transaction.open_table(INBOX)?;
         let users = transaction.open_table(INBOX_CONTENT_USERS)?;
-        Ok(Some(Self {
+        Ok(Self {
             rows_left: inbox.range::<(&[u8; 16], u64)>(..)?,
             users_left: users.range::<(&[u8; 16], &[u8; 16])>(..)?,
             contents_left: contents.range::<&[u8; 16]>(..)?,
@@ -49,7 +46,7 @@ impl ContentCheck {
             users,
             contents,
             incomplete: HashSet::new(),
-        }))
+        })
     }
 
     fn step(&mut self) -> Result<Option<Option<NoticeFault>>, Fault> {

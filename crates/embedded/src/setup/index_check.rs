@@ -5,12 +5,11 @@ use locality_uuid::LocalityId;
 use redb::{Range, ReadableTableMetadata};
 
 use crate::error::Fault;
-use crate::lookup::snapshot::{AttributesTable, Snapshot, item_result};
+use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::Derived;
 use polynym_store_common::integrity::IndexFault;
 
 /// The entries of one user.
@@ -25,7 +24,6 @@ struct Entries {
 /// user.
 pub struct IndexCheck {
     snapshot: Snapshot,
-    index: AttributesTable,
     users: Range<'static, &'static [u8; 16], &'static [u8]>,
     /// The entries left to check, after all users.
     entries: Option<Range<'static, &'static [u8], ()>>,
@@ -33,18 +31,13 @@ pub struct IndexCheck {
     owned: u64,
     /// The policies of the last user's tenant.
     policies: Option<(Tenant, Policies)>,
-    /// The derived elements of the index.
-    derived: Derived,
 }
 
 impl IndexCheck {
-    /// The check of a store. None if the store has no index.
-    pub fn new(mut snapshot: Snapshot) -> Result<Option<Self>, Fault> {
-        let Some(index) = snapshot.attributes.take() else { return Ok(None) };
+    /// The check of a store.
+    pub fn new(snapshot: Snapshot) -> Result<Self, Fault> {
         let users = snapshot.users.range::<&[u8; 16]>(..)?;
-        let derived = snapshot.derived()?;
-        let (entries, policies) = (None, None);
-        Ok(Some(Self { snapshot, index, users, entries, owned: 0, policies, derived }))
+        Ok(Self { snapshot, users, entries: None, owned: 0, policies: None })
     }
 
     /// The entries that a user lacks. Empty for a user that cannot be read.
@@ -53,7 +46,7 @@ impl IndexCheck {
         let Some(entries) = self.entries_of(id, record.value())? else { return Ok(Vec::new()) };
         let mut missing = Vec::new();
         for entry in entries.needed {
-            if self.index.get(entry.as_slice())?.is_none() {
+            if self.snapshot.attributes.get(entry.as_slice())?.is_none() {
                 missing.push(entry);
             }
         }
@@ -65,7 +58,7 @@ impl IndexCheck {
         let Some(entries) = self.entries_of(id, record)? else { return Ok(true) };
         let mut is_complete = true;
         for entry in &entries.allowed {
-            if self.index.get(entry.as_slice())?.is_some() {
+            if self.snapshot.attributes.get(entry.as_slice())?.is_some() {
                 self.owned += 1;
             } else {
                 is_complete &= entries.needed.binary_search(entry).is_err();
@@ -105,7 +98,7 @@ impl IndexCheck {
                 .unwrap_or_default(),
         };
         let keys = |is_counted: &dyn Fn(&str) -> bool| {
-            index_key::keys(&user, self.derived, |name| names.id(name).filter(|_| is_counted(name)))
+            index_key::keys(&user, |name| names.id(name).filter(|_| is_counted(name)))
         };
         let is_changing = |name: &str| policies.is_index_changing(name);
         let needed = keys(&|name| policies.indexes(name) && !is_changing(name));
@@ -131,8 +124,8 @@ impl IndexCheck {
             let is_complete = self.check_user(id, record.value())?;
             return Ok(Some((!is_complete).then_some(IndexFault::Missing(id))));
         }
-        if self.entries.is_none() && self.index.len()? > self.owned {
-            self.entries = Some(self.index.range::<&[u8]>(..)?);
+        if self.entries.is_none() && self.snapshot.attributes.len()? > self.owned {
+            self.entries = Some(self.snapshot.attributes.range::<&[u8]>(..)?);
         }
         let Some(row) = self.entries.as_mut().and_then(Iterator::next) else { return Ok(None) };
         let entry = row?.0.value().to_vec();

@@ -19,16 +19,16 @@ use crate::mutation::transaction::Tables;
 use crate::schema::claim::{decode_claim, encode_claim};
 use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
 use crate::schema::user::{StoredUser, decode_without_attributes};
-use crate::schema::versions::schema_version;
 use crate::setup::bulk_check::BulkCheck;
 use crate::setup::content_check::ContentCheck;
 use crate::setup::index_check::IndexCheck;
+use crate::version::Supported;
 use polynym_directory::error::Error;
 use polynym_directory::model::claim::{Claim, ClaimWrite};
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::mutation::merge_links::MergeLinks;
 use polynym_directory::timestamp::Timestamp;
-use polynym_identifier::{IdentityKey, RULES_VERSION};
+use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,
     Presence, UserClaims, UserRow, link_repair, plan_repair,
@@ -49,15 +49,15 @@ impl IntegritySession {
     /// # Errors
     /// [`OpenError`].
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        Self::open_supporting(folder, RULES_VERSION)
+        Self::open_supporting(folder, Supported::PRESENT)
     }
 
-    /// Opens the store as a program that supports rules of normalisation up to `rules`. Blocks.
+    /// Opens the store as a program that supports these versions. Blocks.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub fn open_supporting(folder: &Path, rules: u32) -> Result<Self, OpenError> {
-        let mut opener = Opener::new(folder, CACHE_BYTES).supporting(rules);
+    pub fn open_supporting(folder: &Path, supported: Supported) -> Result<Self, OpenError> {
+        let mut opener = Opener::new(folder, CACHE_BYTES).supporting(supported);
         let mut open = opener.open_existing()?;
         // The database panics on an invalid page that it trusts.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
@@ -79,7 +79,7 @@ impl IntegritySession {
 
     /// Adds missing entries of the index, and deletes stray ones.
     fn write_index(&self, faults: &[IndexFault]) -> Result<(), Fault> {
-        let Some(mut check) = IndexCheck::new(self.snapshot()?)? else { return Ok(()) };
+        let mut check = IndexCheck::new(self.snapshot()?)?;
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
         {
@@ -102,10 +102,9 @@ impl IntegritySession {
     fn write_notices(&self, faults: &[NoticeFault]) -> Result<(), Fault> {
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
-        if let Some(mut inboxes) = Inboxes::open(&transaction, schema_version(&transaction)?)? {
-            for fault in faults {
-                inboxes.repair(fault)?;
-            }
+        {
+            let mut inboxes = Inboxes::open(&transaction)?;
+            faults.iter().try_for_each(|fault| inboxes.repair(fault))?;
         }
         self.open.commit(transaction)
     }
@@ -235,14 +234,12 @@ impl CheckableStore for IntegritySession {
 
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
         let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
-        let faults = |check: Option<IndexCheck>| check.into_iter().flatten();
-        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+        rows_or_failure(check.map(|check| check.map(|fault| Ok(fault?))))
     }
 
     fn notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         let check = self.read(ContentCheck::new);
-        let faults = |check: Option<ContentCheck>| check.into_iter().flatten();
-        rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
+        rows_or_failure(check.map(|check| check.map(|fault| Ok(fault?))))
     }
 
     async fn repair_notices(&self, faults: &[NoticeFault]) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use crate::error::{Fault, OpenError, chain};
 use crate::file::opener::Opener;
 use crate::last_seen;
 use crate::schema::tables::{IDENTITIES, REQUESTS, USERS};
-use crate::schema::versions::{Versions, versions};
+use crate::schema::versions::{NO_VERSION, Versions, versions};
 use crate::setup::integrity::CACHE_BYTES;
 use crate::version::VERSION;
 use polynym_directory::timestamp::Timestamp;
@@ -57,7 +57,7 @@ pub fn status(folder: &Path) -> Result<Status, OpenError> {
     let file_bytes =
         opener.file().metadata().map_err(|error| OpenError::io(opener.file(), error))?.len();
     let found = versions(&open.database).map_err(|error| opener.damaged(error))?;
-    let Versions { schema, rules } = found.ok_or_else(|| opener.damaged("it has no version"))?;
+    let Versions { schema, rules } = found.ok_or_else(|| opener.damaged(NO_VERSION))?;
 
     Ok(Status {
         folder: folder.to_owned(),

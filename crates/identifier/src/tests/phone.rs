@@ -3,9 +3,9 @@
 use phonenumber::Metadata;
 use phonenumber::metadata::{DATABASE, Descriptor};
 
-use super::{broken, check_any, form, form_by};
+use super::{broken, check_any, form};
 use crate::rejection::Rule;
-use crate::{Dialling, Identifier, RawIdentifier, Rules, dialling, is_international};
+use crate::{Dialling, Identifier, RawIdentifier, dialling, is_international};
 
 fn raw<'a>(number: &'a str, region: &'a str) -> RawIdentifier<'a> {
     RawIdentifier::Phone { number, region }
@@ -174,9 +174,8 @@ fn check_example(metadata: &Metadata, national: &str) {
 }
 
 /// A number in national form is read as expected, or refused if its first digits may be the calling
-/// code. The second version accepts it.
+/// code.
 fn assert_national(number: &str, region: &str, e164: &str) {
-    assert_eq!(form_by(Rules::SECOND, raw(number, region)), e164);
     match Identifier::parse(raw(number, region)) {
         Ok(phone) => assert_eq!(phone.canonical(), e164),
         Err(rejection) => assert_eq!(rejection.rule(), Rule::PhoneAmbiguous, "{number} {region}"),

@@ -1,41 +1,13 @@
-//! Addresses: URLs parsed by WHATWG's URL standard, and reduced to scheme, host and path. The
-//! canonical forms of versions 1 and 2 of the rules, which never change.
+//! The parts of addresses: URLs parsed by WHATWG's URL standard, with a host that can be canonical.
 
 use url::Url;
 
-use super::{profile, scheme};
+use super::scheme;
 use crate::domain::is_too_long;
 use crate::rejection::{BrokenRule, Rule};
 use crate::trace::Trace;
 
 const MAX_BYTES: usize = 2048;
-
-/// The canonical form by the second version of the rules, which drops query and fragment.
-pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = parse(typed, trace)?;
-    let page = address(&url, &path)?;
-    match profile::address(&url, host(&url), &path) {
-        Some(address) => {
-            trace.step("profile", &page, &address);
-            Ok(address)
-        }
-        None => Ok(page),
-    }
-}
-
-/// The canonical form by the first version of the rules, without known profiles.
-pub fn first(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    let (url, path) = parse(typed, trace)?;
-    address(&url, &path)
-}
-
-/// Parses a URL and drops its query and fragment. Returns it with its canonical path.
-fn parse(typed: &str, trace: &mut impl Trace) -> Result<(Url, String), BrokenRule> {
-    let url = parse_url(typed, trace)?;
-    trace_dropped_parts(&url, trace);
-    let path = path(url.path(), trace).ok_or_else(|| escape_fault(typed))?;
-    Ok((url, path))
-}
 
 /// Parses a URL with a host that can be canonical.
 pub fn parse_url(typed: &str, trace: &mut impl Trace) -> Result<Url, BrokenRule> {
@@ -52,10 +24,6 @@ pub fn parse_url(typed: &str, trace: &mut impl Trace) -> Result<Url, BrokenRule>
     }
 
     Ok(url)
-}
-
-fn address(url: &Url, path: &str) -> Result<String, BrokenRule> {
-    checked_length(format!("https://{}{path}", host(url)))
 }
 
 /// The address, unless it is too long.
@@ -107,11 +75,6 @@ fn check_authority(url: &Url) -> Result<(), BrokenRule> {
     }
 }
 
-fn trace_dropped_parts(url: &Url, trace: &mut impl Trace) {
-    trace.step("query", url.query().unwrap_or_default(), "");
-    trace.step("fragment", url.fragment().unwrap_or_default(), "");
-}
-
 /// The path in canonical form. `None` if an escape is malformed.
 pub fn path(path: &str, trace: &mut impl Trace) -> Option<String> {
     let mut normalized = normalize_escapes(path)?;
@@ -152,11 +115,6 @@ fn escape_digits(tail: &str) -> Option<&str> {
 
 const fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
-}
-
-/// The error for a malformed escape in the path.
-fn escape_fault(typed: &str) -> BrokenRule {
-    bad_escape(typed, typed.find(['?', '#']).unwrap_or(typed.len()))
 }
 
 /// The error for a malformed escape in the first `end` bytes.

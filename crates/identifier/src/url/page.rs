@@ -1,5 +1,5 @@
-//! The canonical form of a URL from the third version of the rules on: the address of one page,
-//! with the parts of its query that identify it.
+//! The canonical form of a URL: the address of one page, with the parts of its query that identify
+//! it.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use url::Url;
 
 use super::address::{self, bad_escape, checked_length};
-use super::page_kind::{self, PageKind};
+use super::page_kind::PageKind;
 use super::scheme::{self, is_trimmed};
 use super::{known, query, subpage, wrapper};
 use crate::domain::mapped_character;
@@ -19,28 +19,14 @@ pub fn canonical(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRu
     match scheme::added(typed) {
         Some(whole) => {
             trace.step("https", typed, &whole);
-            let address = form(&whole, &FOURTH, trace);
+            let address = form(&whole, trace);
             address.map_err(|broken| broken.shifted_back(scheme::HTTPS.len()))
         }
-        None => form(typed, &FOURTH, trace),
+        None => form(typed, trace),
     }
 }
 
-/// The canonical form by the third version of the rules.
-pub fn third(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
-    form(typed, &THIRD, trace)
-}
-
-/// The tables of a version.
-struct Tables {
-    is_wrapper: fn(&str, &str) -> bool,
-    kind: for<'h> fn(&'h str, &str, &Url) -> Result<PageKind<'h>, BrokenRule>,
-}
-
-const FOURTH: Tables = Tables { is_wrapper: wrapper::is_wrapper, kind: subpage::kind };
-const THIRD: Tables = Tables { is_wrapper: wrapper::third, kind: page_kind::third };
-
-fn form(typed: &str, tables: &Tables, trace: &mut impl Trace) -> Result<String, BrokenRule> {
+fn form(typed: &str, trace: &mut impl Trace) -> Result<String, BrokenRule> {
     check_blanks(typed)?;
     check_host(typed)?;
     let url = address::parse_url(typed, trace)?;
@@ -51,12 +37,12 @@ fn form(typed: &str, tables: &Tables, trace: &mut impl Trace) -> Result<String, 
     let escaped = address::normalize_escapes(url.path()).ok_or_else(path_only)?;
     let host = address::host(&url);
     let trimmed = escaped.trim_end_matches('/');
-    if (tables.is_wrapper)(host, trimmed) {
+    if wrapper::is_wrapper(host, trimmed) {
         return Err(Rule::UrlWrapper.into());
     }
 
     let query = url.query().unwrap_or_default();
-    let page = match (tables.kind)(host, trimmed, &url)? {
+    let page = match subpage::kind(host, trimmed, &url)? {
         PageKind::Profile(profile) => {
             let path = address::path(url.path(), trace).ok_or_else(path_only)?;
             let kept = profile.split_once('?').map_or("", |(_, query)| query).to_owned();

@@ -1,13 +1,12 @@
-//! The kinds of pages of the services with profiles, by version 3 of the rules.
+//! The kinds of pages of the services with profiles.
 
 use std::borrow::Cow;
 
 use url::Url;
 
 use super::address::normalize_escapes;
-use super::profile;
 use super::query::value;
-use super::site::{Site, early};
+use super::site::Site;
 use super::sites::{FACEBOOK, LINKEDIN};
 use crate::rejection::{BrokenRule, Rule};
 
@@ -19,16 +18,6 @@ pub enum PageKind<'h> {
     Section(Cow<'h, str>),
     /// A page of another host. Its path and its query identify it.
     Other(Cow<'h, str>),
-}
-
-/// The kind of page at an address. `path` has no slash at its end.
-///
-/// # Errors
-/// [`Rule::UrlPage`] for a page that belongs to no user.
-pub fn third<'h>(host: &'h str, path: &str, url: &Url) -> Result<PageKind<'h>, BrokenRule> {
-    let Some(site) = early(host) else { return Ok(PageKind::Other(host.into())) };
-    let profile = profile_of(site, path, url)?;
-    Ok(profile.map_or_else(|| PageKind::Section(host.into()), PageKind::Profile))
 }
 
 /// The canonical address of the profile at this path of a service; none if it is another page.
@@ -61,8 +50,8 @@ pub fn profile_of(site: &Site, path: &str, url: &Url) -> Result<Option<String>, 
 /// it lacks the number.
 fn numbered_profile(host: &str, path: &str, url: &Url) -> Option<Option<String>> {
     match (host, path) {
-        (FACEBOOK, profile::NUMBERED_PROFILE) => {
-            let number = profile::profile_number(url);
+        (FACEBOOK, NUMBERED_PROFILE) => {
+            let number = profile_number(url);
             Some(number.map(|number| format!("https://{FACEBOOK}/{number}")))
         }
         (LINKEDIN, VIEW) => {
@@ -74,6 +63,14 @@ fn numbered_profile(host: &str, path: &str, url: &Url) -> Option<Option<String>>
     }
 }
 
+/// The number of a profile without a name, which Facebook accepts in place of a name.
+fn profile_number(url: &Url) -> Option<String> {
+    let (_, id) = url.query_pairs().find(|(key, _)| key == "id")?;
+    (!id.is_empty() && id.bytes().all(|b| b.is_ascii_digit())).then(|| id.into_owned())
+}
+
+/// Facebook's page of a profile without a name.
+const NUMBERED_PROFILE: &str = "/profile.php";
 /// LinkedIn's page of a profile by its number:
 /// <https://www.linkedin.com/help/linkedin/answer/a522735>.
 const VIEW: &str = "/profile/view";
@@ -86,13 +83,8 @@ fn is_page_name(site: &Site, name: &str) -> bool {
     }
 }
 
-/// The start of the canonical addresses of the profiles whose addresses start so.
-pub fn third_start(host: &str, path: &str) -> Option<String> {
-    let site = early(host)?;
-    start_after(site, site.prefix, path)
-}
-
-/// The same, of the profiles of a service whose addresses have this path before the name.
+/// The start of the canonical addresses of the profiles whose addresses start so and have this path
+/// before the name.
 pub fn start_after(site: &Site, prefix: &str, path: &str) -> Option<String> {
     let (start, name) = path.split_at_checked(prefix.len())?;
     let name = site.name(name);

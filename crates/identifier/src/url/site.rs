@@ -9,12 +9,8 @@ use super::sites::SITES;
 pub struct Site {
     /// The canonical host. One that starts with a dot has a host for each person.
     pub host: &'static str,
-    /// The first version of the rules that knows the service.
-    pub since: u32,
     /// Other hosts of the same pages.
     pub aliases: &'static [&'static str],
-    /// Whether countries have hosts, such as `de.linkedin.com`.
-    pub has_country_hosts: bool,
     /// The path before a name; empty if the rules know only the hosts.
     pub prefix: &'static str,
     /// Whether dots in a name are significant.
@@ -27,34 +23,34 @@ pub struct Site {
     pub reserved: &'static [&'static str],
     /// First parts of paths that are no pages of users alone, but lead to such.
     pub sections: &'static [&'static str],
-    /// From version 4: the domains of the service, the ones it moved from too. Each is also at
+    /// The domains of the service, the ones it moved from too. Each is also at
     /// `www.`, `m.` and `mobile.`. One that ends with a dot has the domains of countries.
     pub domains: &'static [&'static str],
-    /// From version 4: whether languages have hosts, such as `de-de.facebook.com`.
+    /// Whether languages have hosts, such as `de-de.facebook.com`.
     pub has_language_hosts: bool,
-    /// From version 4: whether a language may be in front of the path, as in `/de/user/NAME`.
+    /// Whether a language may be in front of the path, as in `/de/user/NAME`.
     pub has_language_paths: bool,
-    /// From version 4: other paths before a name.
+    /// Other paths before a name.
     pub also: &'static [&'static str],
-    /// From version 4: the paths before names of other kinds, which keep their case.
+    /// The paths before names of other kinds, which keep their case.
     pub folders: &'static [&'static str],
-    /// From version 4: the paths of profiles by number. `#` is a part that is the number, `-#` one
+    /// The paths of profiles by number. `#` is a part that is the number, `-#` one
     /// that ends with it, and `*` any part.
     pub numbered: &'static [&'static str],
-    /// From version 4: the pages of a profile below its address; all, if there are none.
+    /// The pages of a profile below its address; all, if there are none.
     pub pages: Option<&'static [&'static str]>,
-    /// From version 4: the paths of posts, in the form of [`numbered`](Self::numbered).
+    /// The paths of posts, in the form of [`numbered`](Self::numbered).
     pub posts: &'static [&'static str],
-    /// From version 4: whether the case of a name stays.
+    /// Whether the case of a name stays.
     pub keeps_case: bool,
+    /// Whether no address has a query.
+    pub drops_queries: bool,
 }
 
 /// A service of which the rules know only the hosts.
 pub const HOSTS: Site = Site {
     host: "",
-    since: 4,
     aliases: &[],
-    has_country_hosts: false,
     prefix: "",
     has_significant_dots: true,
     is_name: |_| false,
@@ -70,15 +66,11 @@ pub const HOSTS: Site = Site {
     pages: Some(&[]),
     posts: &[],
     keeps_case: false,
+    drops_queries: false,
 };
 
 /// The prefixes of the hosts of a domain that show the same pages.
 const HOST_PREFIXES: [&str; 3] = ["www.", "m.", "mobile."];
-
-/// The service with this host, by versions 2 and 3 of the rules.
-pub fn early(host: &str) -> Option<&'static Site> {
-    SITES.iter().filter(|site| site.is_early()).find(|site| site.has_early_host(host))
-}
 
 /// The service with this host, and the canonical host.
 pub fn find(host: &str) -> Option<(&'static Site, Cow<'static, str>)> {
@@ -86,23 +78,6 @@ pub fn find(host: &str) -> Option<(&'static Site, Cow<'static, str>)> {
 }
 
 impl Site {
-    /// Whether versions 2 and 3 of the rules know the service.
-    pub const fn is_early(&self) -> bool {
-        self.since < HOSTS.since
-    }
-
-    fn has_early_host(&self, host: &str) -> bool {
-        host == self.host
-            || self.aliases.contains(&host)
-            || self.has_country_hosts && self.is_country_host(host).unwrap_or(false)
-    }
-
-    fn is_country_host(&self, host: &str) -> Option<bool> {
-        let domain = self.host.strip_prefix("www")?;
-        let country = host.strip_suffix(domain)?;
-        Some(country.len() == 2 && country.bytes().all(|b| b.is_ascii_lowercase()))
-    }
-
     fn canonical_host(&self, host: &str) -> Option<Cow<'static, str>> {
         if self.host.starts_with('.') {
             let mut names = self.domains.iter().filter_map(|domain| person(host, domain));

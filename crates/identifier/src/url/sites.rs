@@ -1,7 +1,7 @@
 //! The services with known profile pages, one in a row.
 //!
-//! This table is part of the versions of the rules: a new row, or a change of one, needs a new
-//! version. Fields that a version does not name are those of versions 2 and 3.
+//! This table is part of the version of the rules: a new row, or a change of one, needs a new
+//! version.
 
 use super::site::{HOSTS, Site, has_form};
 
@@ -33,9 +33,8 @@ pub const FACEBOOK: &str = "www.facebook.com";
 pub const SITES: &[Site] = &[
     Site {
         host: LINKEDIN,
-        since: 2,
+        drops_queries: true,
         aliases: &["linkedin.com", "m.linkedin.com"],
-        has_country_hosts: true,
         prefix: "/in/",
         is_name: |name| has_form(name, 100, b"-._~%"),
         reserved: &[
@@ -56,7 +55,7 @@ pub const SITES: &[Site] = &[
     },
     Site {
         host: "github.com",
-        since: 2,
+        drops_queries: true,
         aliases: &["www.github.com"],
         prefix: "/",
         is_name: |name| has_form(name, 39, b"-_") && !name.starts_with('-'),
@@ -75,7 +74,7 @@ pub const SITES: &[Site] = &[
     },
     Site {
         host: FACEBOOK,
-        since: 2,
+        drops_queries: true,
         aliases: &[
             "facebook.com", "m.facebook.com", "mbasic.facebook.com", "touch.facebook.com",
             "web.facebook.com", "fb.com", "www.fb.com",
@@ -115,7 +114,7 @@ pub const SITES: &[Site] = &[
     },
     Site {
         host: "x.com",
-        since: 2,
+        drops_queries: true,
         aliases: &[
             "www.x.com", "mobile.x.com", "twitter.com", "www.twitter.com", "mobile.twitter.com",
             "m.twitter.com",
@@ -144,7 +143,7 @@ pub const SITES: &[Site] = &[
     },
     Site {
         host: "www.instagram.com",
-        since: 2,
+        drops_queries: true,
         aliases: &["instagram.com", "m.instagram.com"],
         prefix: "/",
         is_name: |name| has_form(name, 30, b"._"),

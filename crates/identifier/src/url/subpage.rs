@@ -1,5 +1,5 @@
-//! The kinds of pages by version 4 of the rules: the pages below a profile are the profile, posts
-//! are rejected, and domains that moved are the new ones.
+//! The kinds of pages: the pages below a profile are the profile, posts are rejected, and domains
+//! that moved are the new ones.
 
 use url::Url;
 
@@ -28,18 +28,20 @@ pub fn kind<'h>(host: &'h str, path: &str, url: &Url) -> Result<PageKind<'h>, Br
     let above = profile_path(site, path, &lower);
     Ok(match profile_of(site, above.as_deref().unwrap_or(path), url)? {
         Some(address) => PageKind::Profile(address),
-        // The addresses of the first five services have no query.
-        None if site.is_early() => PageKind::Section(host),
+        None if site.drops_queries => PageKind::Section(host),
         None => PageKind::Other(host),
     })
 }
 
-/// The start of the canonical forms of the addresses that start so.
-pub fn start(host: &str, path: &str) -> Option<String> {
+/// The starts of the canonical forms of the addresses that start so: the profiles, the page, or
+/// both if the page has the address of the profiles without a name.
+pub fn starts(host: &str, path: &str) -> Option<Vec<String>> {
     let (site, host) = find(host)?;
     let mut prefixes = site.also.iter().chain([&site.prefix]);
     let profile = prefixes.find_map(|prefix| start_after(site, prefix, path));
-    profile.or_else(|| Some(format!("https://{host}{path}")))
+    let is_page = profile.is_none() || site.also.contains(&path) && !path.ends_with('/');
+    let page = is_page.then(|| format!("https://{host}{path}"));
+    Some(profile.into_iter().chain(page).collect())
 }
 
 /// The path without the language in front of it, if profiles have one there.

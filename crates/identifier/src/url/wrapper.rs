@@ -7,12 +7,7 @@ use super::known::is_country;
 
 /// Whether an address is that of a wrapper. `path` has no slash at its end.
 pub fn is_wrapper(host: &str, path: &str) -> bool {
-    third(host, path) || is_in(SHORT_LINKS, host, path)
-}
-
-/// The same by the third version of the rules.
-pub fn third(host: &str, path: &str) -> bool {
-    is_in(WRAPPERS, host, path)
+    is_in(WRAPPERS, host, path) || is_in(SHORT_LINKS, host, path)
 }
 
 /// Hosts, with the paths that are wrappers there; none: all.
@@ -39,7 +34,7 @@ fn is_below(path: &str, start: &str) -> bool {
     path.strip_prefix(start).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Wrappers from the third version on. Sources:
+/// Wrappers. Sources:
 ///
 /// - The list of redirects in ClearURLs' rules: <https://docs.clearurls.xyz/1.26.1/specs/rules/>,
 ///   <https://rules2.clearurls.xyz/data.minify.json> (Facebook, Instagram, Google, YouTube, VK,
@@ -81,7 +76,7 @@ const WRAPPERS: &Rows = &[
        "tinyurl.com"], &[]),
 ];
 
-/// Short links from the fourth version on: what each service's button for sharing copies.
+/// Short links: what each service's button for sharing copies.
 #[rustfmt::skip]
 const SHORT_LINKS: &Rows = &[
     (&["amzn.to", "apple.co", "fb.watch", "link.deezer.com", "pin.it", "redd.it", "spotify.link",

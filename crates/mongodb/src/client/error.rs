@@ -10,7 +10,7 @@ use mongodb::error::{
 };
 
 use crate::client::driver_text::{NOT_ALLOWED, REFUSED, is_anonymous, text};
-use crate::client::supported::{OLDEST, Supported};
+use crate::client::supported::Supported;
 use polynym_directory::error::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;
@@ -52,9 +52,6 @@ pub enum Fault {
          routers"
     )]
     BecameShard,
-    /// The store's epoch changed after the transaction began.
-    #[error("the store was upgraded meanwhile")]
-    EpochChanged,
     /// The limit of operations in flight is reached.
     #[error("too many operations wait for MongoDB")]
     TooManyInFlight,
@@ -124,7 +121,7 @@ impl Fault {
 
     /// Whether the store refused a document, or the epoch changed: both suggest an upgrade.
     pub const fn suggests_upgrade(&self) -> bool {
-        matches!(self, Self::EpochChanged | Self::Driver(Cause { reaction: Reaction::Invalid, .. }))
+        matches!(self, Self::Driver(Cause { reaction: Reaction::Invalid, .. }))
     }
 
     /// Whether the outcome of a commit is unknown.
@@ -158,8 +155,7 @@ impl From<Fault> for Error {
             | Fault::TimedOut
             | Fault::TooManyInFlight
             | Fault::Panicked
-            | Fault::BecameShard
-            | Fault::EpochChanged => Self::Unavailable(fault.into()),
+            | Fault::BecameShard => Self::Unavailable(fault.into()),
         }
     }
 }
@@ -315,9 +311,8 @@ pub enum OpenError {
     /// The store has versions that this program does not support.
     #[error(
         "the store in database {database} has schema version {found} and rules version {rules}, \
-         this program supports schema versions {OLDEST} to {} and rules versions up to {}: use a \
-         program that supports both",
-        supported.schema, supported.rules
+         this program supports schema version {} and rules version {}: {}",
+        supported.schema, supported.rules, supported.advice(*found, *rules)
     )]
     Version {
         /// The database.

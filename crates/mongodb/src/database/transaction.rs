@@ -42,20 +42,8 @@ pub struct Transaction<'c> {
     pub tenant: Option<PreservedFields>,
     /// The revision of the bulk change that was read, if it exists.
     pub bulk_revision: Option<i64>,
-    /// The epoch in which it writes; 0 if the store has none.
+    /// The epoch in which it writes; 0 if it only reads.
     pub epoch: i32,
-    /// Whether it writes the journal.
-    pub has_journal: bool,
-    /// Whether it writes notices.
-    pub writes_rows: bool,
-    /// Whether inboxes of an older form may exist.
-    pub may_have_buckets: bool,
-    /// Whether events have tokens instead of the names of attributes.
-    pub has_compact_events: bool,
-    /// Whether claims confirm the epoch, and the events of tenants are in several ranges.
-    pub is_spread: bool,
-    /// Whether it has written claims or deletions, which MongoDB accepts in any epoch.
-    pub needs_epoch: bool,
     /// Whether it has written a document that MongoDB accepts only in the current epoch.
     pub is_in_epoch: bool,
     /// The step by which it raises revisions: random, so that a revision identifies the transaction
@@ -100,12 +88,6 @@ impl<'c> Transaction<'c> {
             tenant: None,
             bulk_revision: None,
             epoch: 0,
-            has_journal: false,
-            writes_rows: false,
-            may_have_buckets: false,
-            has_compact_events: false,
-            is_spread: false,
-            needs_epoch: false,
             is_in_epoch: false,
             revision_step,
             read: HashSet::new(),
@@ -113,17 +95,9 @@ impl<'c> Transaction<'c> {
         })
     }
 
-    /// The transaction, which writes in the form of these versions.
+    /// The transaction, which writes in the epoch of these versions.
     pub fn with_versions(self, versions: Versions) -> Self {
-        Self {
-            epoch: versions.epoch,
-            has_journal: versions.has_journal(),
-            writes_rows: versions.writes_rows(),
-            may_have_buckets: versions.may_have_buckets(),
-            has_compact_events: versions.has_compact_events(),
-            is_spread: versions.is_spread(),
-            ..self
-        }
+        Self { epoch: versions.epoch, ..self }
     }
 
     /// Records documents that are read.

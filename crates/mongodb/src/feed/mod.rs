@@ -69,9 +69,7 @@ impl Mongo {
 #[async_trait]
 impl EventFeed for Feed {
     async fn position(&self) -> Result<ResumeToken, Error> {
-        if !self.collections.version_guard.versions()?.has_journal() {
-            return Err(Error::WatchUnsupported);
-        }
+        self.collections.version_guard.versions()?;
         let _permit = self.opening.acquire().await;
         Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
     }

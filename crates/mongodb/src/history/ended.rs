@@ -27,8 +27,9 @@ impl Collections {
         finds: &mut OrderedFinds,
         keys: &[IdentityKey],
     ) -> Result<Vec<EndedOwnerships>, Fault> {
-        if keys.is_empty() || !self.version_guard.versions()?.has_journal() {
-            return Ok(keys.iter().map(|_| EndedOwnerships::default()).collect());
+        self.version_guard.versions()?;
+        if keys.is_empty() {
+            return Ok(Vec::new());
         }
         let mut found: HashMap<&str, EndedOwnerships> =
             keys.iter().map(|key| (key.as_str(), EndedOwnerships::default())).collect();

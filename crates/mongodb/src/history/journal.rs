@@ -45,23 +45,20 @@ impl Transaction<'_> {
             tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
         }
         let names = self.event_names(mutation);
-        tail.added = names.as_ref().map(|_| 0);
-        if let Some(event) = event.filter(|_| self.has_journal) {
+        tail.added = Some(0);
+        if let Some(event) = event {
             let expiry = mutation.time.plus(mutation.policies.history_retention);
-            let buckets = tail.add(before, event, names.as_deref());
+            let buckets = tail.add(before, event, &names);
             let statements = buckets.into_iter().map(|bucket| bucket.statement(id, expiry));
             self.update_many(JOURNAL, statements.collect()).await?;
         }
         Ok(tail)
     }
 
-    /// The names whose tokens events contain; none in older schemas. Names that are missing here
-    /// are stored in full.
-    pub fn event_names(&self, mutation: &Mutation) -> Option<Arc<KnownNames>> {
-        self.has_compact_events.then(|| {
-            let known = self.collections.names.known(mutation.tenant.as_str());
-            if known.is_of(mutation.tenant_since) { known } else { Arc::default() }
-        })
+    /// The names whose tokens events contain. Names that are missing here are stored in full.
+    pub fn event_names(&self, mutation: &Mutation) -> Arc<KnownNames> {
+        let known = self.collections.names.known(mutation.tenant.as_str());
+        if known.is_of(mutation.tenant_since) { known } else { Arc::default() }
     }
 
     /// A part of the history of a user that this transaction has read. The cursor is the number of
@@ -169,7 +166,7 @@ impl Transaction<'_> {
         let mut updates = Vec::new();
         let numbers = oldest.sequence..=newest.sequence;
         for (bucket, mut encoded) in self.read_buckets(id, &tail, numbers).await?.0 {
-            if replace(&mut encoded, events, names.as_deref()) {
+            if replace(&mut encoded, events, &names) {
                 let change = doc! { "$set": { EVENTS: encode_bucket(encoded) } };
                 updates.push(doc! { "q": { ID: bucket }, "u": change });
             }
@@ -177,26 +174,22 @@ impl Transaction<'_> {
         self.update_many(JOURNAL, updates).await?;
         // The revision rises even if only buckets change: a concurrent change of the user may have
         // moved events there.
-        replace(&mut tail.events, events, names.as_deref());
-        tail.added = names.map(|_| 0);
-        let mut fields = doc! { TAIL: bytes(tail.encode_to_vec()) };
-        if self.epoch > 0 {
-            fields.insert(EPOCH, self.epoch);
-        }
+        replace(&mut tail.events, events, &names);
+        tail.added = Some(0);
+        let fields = doc! { TAIL: bytes(tail.encode_to_vec()), EPOCH: self.epoch };
         let change = doc! { "$set": fields, "$inc": { REVISION: self.revision_step } };
         self.update_user(doc! { ID: id_value(id), REVISION: revision }, change).await
     }
 
     /// Deletes the buckets of a history that begin with event `last` or an earlier one.
     pub async fn delete_events(&mut self, user: LocalityId, last: u64) -> Result<(), Fault> {
-        self.needs_epoch = true;
         self.execute(WriteCommand::delete(JOURNAL, &buckets_up_to(user, last))?).await?;
         Ok(())
     }
 }
 
 /// Replaces the encoded events that have the numbers of `events`. Returns whether there are any.
-fn replace(encoded: &mut [Vec<u8>], events: &[Event], names: Option<&KnownNames>) -> bool {
+fn replace(encoded: &mut [Vec<u8>], events: &[Event], names: &KnownNames) -> bool {
     let mut is_changed = false;
     for old in encoded {
         let sequence = sequence_of(old).unwrap_or_default();

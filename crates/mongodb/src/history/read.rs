@@ -38,15 +38,13 @@ impl Collections {
         Ok(Some(History { user, events: page.events, next }))
     }
 
-    /// A user with its history; `None` if there is no such user, or the store has no journal.
+    /// A user with its history; `None` if there is no such user.
     pub async fn past(
         &self,
         finds: &mut OrderedFinds,
         id: LocalityId,
     ) -> Result<Option<Past>, Fault> {
-        if !self.version_guard.versions()?.has_journal() {
-            return Ok(None);
-        }
+        self.version_guard.versions()?;
         let by_id = doc! { ID: id_value(id) };
         let document = finds.find_document(&self.users, by_id, doc! {}, self.time_limit()).await?;
         let Some(document) = document else { return Ok(None) };

@@ -67,9 +67,7 @@ impl Collections {
         by: Shortening,
         cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Fault> {
-        if !self.version_guard.versions()?.has_journal() {
-            return Ok(Shortened::default());
-        }
+        self.version_guard.versions()?;
         let (next, users) = match Cursor::read(cursor) {
             Cursor::Users(after) => {
                 let (last, users) = self.shorten_users(tenant, by, after).await?;

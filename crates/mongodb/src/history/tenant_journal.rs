@@ -40,11 +40,8 @@ impl Transaction<'_> {
         event: &TenantEvent,
         retention: Duration,
     ) -> Result<(), Fault> {
-        if !self.has_journal {
-            return Ok(());
-        }
         let id = match &event.kind {
-            TenantEventKind::UserPurged(user) if self.is_spread => {
+            TenantEventKind::UserPurged(user) => {
                 in_range(journal_id(&event.tenant), range_of(*user))
             }
             _ => journal_id(&event.tenant),
@@ -70,9 +67,7 @@ impl Collections {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Fault> {
-        if !self.version_guard.versions()?.has_journal() {
-            return Ok(Vec::new());
-        }
+        self.version_guard.versions()?;
         let reads = journal_ids(tenant).map(|id| self.newest_in_range(id, before, limit));
         let mut found: Vec<_> = stream::iter(reads.collect::<Vec<_>>())
             .buffer_unordered(CONCURRENT_RANGES)

@@ -20,7 +20,6 @@ use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, raw};
 use crate::schema::fields::{ID, NOTICES, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::user::StoredUser;
-use crate::schema::versions::Versions;
 use polynym_directory::clock::Now;
 use polynym_directory::error::Error;
 use polynym_directory::model::notice::Notice;
@@ -208,9 +207,6 @@ impl Collections {
     /// Removes the notices that deliveries added to the inboxes of purged users during the purge,
     /// and trims others. `store verify` finds what a long failure leaves.
     pub async fn clean_up_inboxes(&self, work: InboxWork) {
-        if !self.version_guard.versions().is_ok_and(Versions::writes_rows) {
-            return;
-        }
         let deadline = Instant::now() + self.timeout;
         if timeout_at(deadline, self.clean_up(work, deadline)).await.is_err() {
             tracing::warn!(

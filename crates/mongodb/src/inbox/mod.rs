@@ -1,6 +1,5 @@
 //! Inboxes.
 
 pub mod inboxes;
-pub mod moves;
 pub mod row;
 pub mod store;

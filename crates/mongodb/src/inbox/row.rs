@@ -71,25 +71,6 @@ pub fn new_row(
     raw(&row)
 }
 
-/// The row of a notice in a bucket, in which older schemas kept up to 50 notices of a user, and of
-/// which the last one expired at `expiry`. A deleted notice whose id has no time comes first.
-pub fn row_of_bucket(
-    user: LocalityId,
-    notice: &RawDocument,
-    expiry: Timestamp,
-) -> Result<RawDocumentBuf, Fault> {
-    let [id, sent, ends] = read_fields(notice, [NOTICE, SENT, ENDS])?;
-    let id = required(NOTICE, id, as_id)?;
-    let time = |value: Option<RawBsonRef<'_>>| {
-        let time = value.and_then(RawBsonRef::as_datetime);
-        time.map(|time| Timestamp::from_millis(time.timestamp_millis()))
-    };
-    let mut row = doc! { ID: row_id(user, position(id, time(sent).unwrap_or_default())) };
-    row.extend(Document::try_from(notice).map_err(Fault::damaged)?);
-    row.insert(EXPIRES_AT, date(time(ends).map_or(expiry, |ends| ends.min(expiry))));
-    raw(&row)
-}
-
 /// A projection without the contents of notices.
 pub fn without_content() -> Document {
     doc! { CONTENT: false }
@@ -141,16 +122,11 @@ pub fn search_of(change: &InboxChange) -> Document {
 
 /// The owner of a row, and the position of its notice.
 pub fn read_id(row: &RawDocument) -> Result<(LocalityId, u128), Fault> {
-    let (user, position) = split_id(row)?;
-    Ok((user, u128::from_be_bytes(position.try_into().map_err(Fault::damaged)?)))
-}
-
-/// The owner of a document whose id begins with the id of a user, and the rest of its id.
-pub fn split_id(document: &RawDocument) -> Result<(LocalityId, &[u8]), Fault> {
-    let [id] = read_fields(document, [ID])?;
+    let [id] = read_fields(row, [ID])?;
     let id = required(ID, id, RawBsonRef::as_binary)?.bytes;
-    let (user, rest) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
-    Ok((LocalityId::from(*user), rest))
+    let (user, position) = id.split_first_chunk().ok_or_else(|| Fault::damaged("a short id"))?;
+    let position = position.try_into().map_err(Fault::damaged)?;
+    Ok((LocalityId::from(*user), u128::from_be_bytes(position)))
 }
 
 /// The entry in a row.

@@ -36,7 +36,7 @@ impl Inboxes for Mongo {
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         let own = self.collections.clone();
         self.write_parts(async move { own.deliver(&delivery).await }).await
     }
@@ -47,7 +47,7 @@ impl Inboxes for Mongo {
         send_time: Timestamp,
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         let (position, users) = (position(notice, send_time), users.to_vec());
         self.read(|own| async move { own.holders(position, users).await }).await
     }
@@ -57,7 +57,7 @@ impl Inboxes for Mongo {
         tenant: &Tenant,
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         let tenant = tenant.clone();
         self.read(|own| async move { own.inboxes(&tenant, user).await }).await?
     }
@@ -69,17 +69,17 @@ impl Inboxes for Mongo {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         self.read(|own| async move { own.inbox(user, before, limit, with_content).await }).await
     }
 
     async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         self.read(|own| async move { own.oldest(user, count).await }).await
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
-        self.check_inboxes()?;
+        self.check_versions()?;
         let own = self.collections.clone();
         self.write_parts(async move { own.change_inbox(user, &change).await }).await
     }
@@ -117,11 +117,5 @@ impl Mongo {
             }
         }
         Ok(done)
-    }
-
-    /// Fails if the store has an older schema, with other inboxes or none.
-    fn check_inboxes(&self) -> Result<(), Error> {
-        let has_inboxes = self.collections.version_guard.versions()?.has_inboxes();
-        if has_inboxes { Ok(()) } else { Err(Error::NoInboxes) }
     }
 }

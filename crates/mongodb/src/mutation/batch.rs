@@ -88,7 +88,7 @@ impl Collections {
 
         let (mut transaction, decided) =
             self.decide_together(mutations, versions, deadline).await?;
-        match self.write_together(&mut transaction, mutations, versions, decided).await {
+        match self.write_together(&mut transaction, mutations, decided).await {
             Ok(write_sets) => {
                 let writes = write_sets.iter().flatten().flat_map(|write_set| &write_set.writes);
                 let mut written = self.written(writes.clone(), &mutations[0]);
@@ -156,26 +156,17 @@ impl Collections {
         &self,
         transaction: &mut Transaction<'_>,
         mutations: &[Mutation],
-        versions: Versions,
         (write_sets, repeated): Decided,
     ) -> Result<WriteSets, Fault> {
         let written = || write_sets.iter().flatten();
         let users: Vec<_> = written().flat_map(|write_set| write_set.users()).collect();
-        let names = if versions.has_tokens() && !users.is_empty() {
-            let first = &mutations[0];
-            match self.names_with(&first.tenant, first.tenant_since, &users).await? {
-                Ok(names) => Some(names),
-                // Each is rejected in a transaction of its own.
-                Err(_) => return Ok(Vec::new()),
-            }
-        } else {
-            None
-        };
-
-        let (policies, derived) = (&*mutations[0].policies, versions.written_derived());
-        let tokens = names.as_deref().map(|names| IndexedAttributes { names, policies, derived });
+        let first = &mutations[0];
+        let names = self.names_with(&first.tenant, first.tenant_since, &users).await?;
+        // Each is rejected in a transaction of its own.
+        let Ok(names) = names else { return Ok(Vec::new()) };
+        let tokens = IndexedAttributes { names: &names, policies: &first.policies };
         let events = written().flat_map(|write_set| &write_set.events).map(|one| (one.user, one));
-        transaction.insert_users(&mutations[0], &users, &events.collect(), tokens).await?;
+        transaction.insert_users(first, &users, &events.collect(), tokens).await?;
         let writes = written().flat_map(|write_set| &write_set.writes);
         let claims: Vec<_> = writes
             .filter_map(|write| match write {
@@ -184,7 +175,6 @@ impl Collections {
             })
             .collect();
         transaction.write_claims(&claims).await?;
-        transaction.confirm_epoch().await?;
         let each = mutations.iter().zip(&write_sets).zip(&repeated);
         let requests = each.filter(|(_, is_repeated)| !**is_repeated).filter_map(|(new, _)| {
             let (mutation, write_set) = new;

@@ -78,21 +78,20 @@ impl Transaction<'_> {
     }
 
     /// Inserts the new users of mutations of one tenant, of which `mutation` is the first, with
-    /// their first events. `tokens` has the names of all of their attributes, if these are stored
-    /// by tokens.
+    /// their first events. `tokens` has the names of all of their attributes.
     pub async fn insert_users(
         &mut self,
         mutation: &Mutation,
         users: &[&Record],
         events: &HashMap<LocalityId, &Event>,
-        tokens: Option<IndexedAttributes<'_>>,
+        tokens: IndexedAttributes<'_>,
     ) -> Result<(), Fault> {
         let (names, mut buckets) = (self.event_names(mutation), Vec::new());
         let document = |record: &&Record| {
             let (mut tail, id) = (Tail::default(), record.id());
-            if let Some(event) = events.get(&id).filter(|_| self.has_journal) {
+            if let Some(event) = events.get(&id) {
                 let expiry = event.time.plus(mutation.policies.history_retention);
-                let large = tail.add(None, event, names.as_deref());
+                let large = tail.add(None, event, &names);
                 buckets.extend(large.into_iter().map(|bucket| bucket.statement(id, expiry)));
             }
             let document = user_document(record, tokens, &tail, self.written_revision(id));

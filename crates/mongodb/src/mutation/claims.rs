@@ -54,7 +54,6 @@ impl Transaction<'_> {
         &mut self,
         claims: &[(&IdentityKey, &ClaimWrite)],
     ) -> Result<(), Fault> {
-        self.needs_epoch |= !claims.is_empty();
         let (mut deleted, mut updated, mut inserted) = (Vec::new(), Vec::new(), Vec::new());
         let (new, present): (Vec<_>, Vec<_>) =
             claims.iter().partition(|(_, write)| matches!(write, ClaimWrite::Insert(_)));
@@ -89,7 +88,7 @@ impl Transaction<'_> {
     /// done so: the claim of this key gets the epoch, which the validator checks, and loses it
     /// again.
     async fn confirm_by_claim(&mut self, key: Option<Bson>) -> Result<(), Fault> {
-        let Some(key) = key.filter(|_| self.is_spread && !self.is_in_epoch) else { return Ok(()) };
+        let Some(key) = key.filter(|_| !self.is_in_epoch) else { return Ok(()) };
         let updates = [doc! { "$set": { EPOCH: self.epoch } }, doc! { "$unset": { EPOCH: true } }]
             .map(|change| doc! { "q": { ID: key.clone() }, "u": change });
         self.update_many(IDENTITIES, updates.into()).await?;

@@ -134,9 +134,7 @@ impl Collections {
         let decision = decide(&mut transaction, mutation, is_optimistic).await;
         let written = match check_fresh(&transaction, decision, freshness) {
             Ok(_) if gate.is_closed() => Err(Fault::TimedOut.into()),
-            Ok(decided) => {
-                self.write(&mut transaction, &decided, mutation, versions).await.map(|()| decided)
-            }
+            Ok(decided) => self.write(&mut transaction, &decided, mutation).await.map(|()| decided),
             error => error,
         };
         transaction.record_into(freshness);
@@ -205,22 +203,13 @@ impl Collections {
         transaction: &mut Transaction<'_>,
         decided: &Decided,
         mutation: &Mutation,
-        versions: Versions,
     ) -> Result<(), AttemptError> {
         let users: Vec<_> = decided.write_set.users().collect();
-        let names = if versions.has_tokens() && !users.is_empty() {
-            let result = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
-            Some(result.map_err(AttemptError::Rejected)?)
-        } else {
-            None
-        };
-
-        let (policies, derived) = (&*mutation.policies, versions.written_derived());
-        let indexed_attributes =
-            names.as_deref().map(|names| IndexedAttributes { names, policies, derived });
+        let names = self.names_with(&mutation.tenant, mutation.tenant_since, &users).await?;
+        let names = names.map_err(AttemptError::Rejected)?;
+        let tokens = IndexedAttributes { names: &names, policies: &mutation.policies };
         let read_and_write_set = (&decided.read_set, &*decided.write_set);
-        transaction.write(mutation, read_and_write_set, indexed_attributes).await?;
-        transaction.confirm_epoch().await?;
+        transaction.write(mutation, read_and_write_set, tokens).await?;
         if let Some(request) = &decided.request {
             transaction.record_request(request, &decided.write_set, mutation).await?;
         }

@@ -11,9 +11,9 @@ use crate::command::write::WriteCommand;
 use crate::database::freshness::Key;
 use crate::database::transaction::{Transaction, expect_matched};
 use crate::schema::bson::{id_value, raw};
-use crate::schema::fields::{
-    CONFIRMED, EPOCH, ID, META, REQUESTS, REVISION, SCHEMA, TENANT, USERS,
-};
+#[cfg(feature = "test-entity")]
+use crate::schema::fields::META;
+use crate::schema::fields::{EPOCH, ID, REQUESTS, REVISION, TENANT, USERS};
 use crate::schema::preserved::{PreservedFields, with_epoch};
 use crate::schema::request::{StoredRequest, document_of, request_id};
 use crate::schema::tail::Tail;
@@ -81,13 +81,12 @@ impl Transaction<'_> {
         document.as_deref().map(StoredRequest::read).transpose()
     }
 
-    /// Writes the write set of a mutation. `tokens` has the names of all attributes
-    /// of its users, where they are stored by tokens.
+    /// Writes the write set of a mutation. `tokens` has the names of all attributes of its users.
     pub async fn write(
         &mut self,
         mutation: &Mutation,
         (read_set, write_set): (&ReadSet, &WriteSet),
-        tokens: Option<IndexedAttributes<'_>>,
+        tokens: IndexedAttributes<'_>,
     ) -> Result<(), Fault> {
         let (mut claims, mut ended, mut forgotten) = (Vec::new(), Vec::new(), Vec::new());
         for write in &write_set.writes {
@@ -99,11 +98,11 @@ impl Transaction<'_> {
                     self.put_user(record, tokens, &tail).await?;
                 }
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
-                Write::Notify(user, notice) if self.writes_rows => {
+                Write::Notify(user, notice) => {
                     let limits = InboxLimits::of(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
-                Write::Notify(..) | Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}
+                Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {
@@ -133,10 +132,7 @@ impl Transaction<'_> {
         self.write_bulk_changes(mutation, read_set, write_set).await?;
         self.forget_listed_ownerships(&forgotten).await?;
         self.write_claims(&claims).await?;
-        if self.has_journal {
-            self.end_ownerships(mutation, &ended).await?;
-        }
-        Ok(())
+        self.end_ownerships(mutation, &ended).await
     }
 
     #[cfg(feature = "test-entity")]
@@ -149,7 +145,7 @@ impl Transaction<'_> {
     async fn put_user(
         &mut self,
         record: &Record,
-        tokens: Option<IndexedAttributes<'_>>,
+        tokens: IndexedAttributes<'_>,
         tail: &Tail,
     ) -> Result<(), Fault> {
         let document = user_document(record, tokens, tail, self.written_revision(record.id()));
@@ -168,34 +164,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Ensures that the writes succeed only in the current epoch. The validators of users, tenants
-    /// and claims do so; in older schemas, if the transaction has written only claims, an update of
-    /// the store's versions does.
-    pub async fn confirm_epoch(&mut self) -> Result<(), Fault> {
-        if self.is_in_epoch || !self.needs_epoch {
-            return Ok(());
-        }
-        // Null matches an absent field.
-        let epoch = Some(self.epoch).filter(|epoch| *epoch > 0);
-        let present = doc! { ID: SCHEMA, EPOCH: epoch };
-        let count = doc! { "$inc": { CONFIRMED: 1_i64 } };
-        let confirmed = self.execute(WriteCommand::update(META, &present, &count)?).await?;
-
-        if confirmed == 1 { Ok(()) } else { Err(Fault::EpochChanged) }
-    }
-
     /// Raises the revision of a user on which a write depends, so that the transaction conflicts
     /// with a change of the user.
     pub async fn touch(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let mut change = doc! { "$inc": { REVISION: 1_i64 } };
-        if self.epoch > 0 {
-            change.insert("$set", doc! { EPOCH: self.epoch });
-        }
+        let change = doc! { "$inc": { REVISION: 1_i64 }, "$set": { EPOCH: self.epoch } };
         self.update_user(doc! { ID: id_value(id) }, change).await
     }
 
     async fn delete_user(&mut self, id: LocalityId) -> Result<(), Fault> {
-        self.needs_epoch = true;
         // MongoDB does not validate deletions: an update checks the epoch before.
         self.confirm_by_user(id).await?;
         let preserved = self.users.get(&id);
@@ -207,21 +183,14 @@ impl Transaction<'_> {
         if has_history {
             self.delete_events(id, u64::MAX).await?;
         }
-        if self.has_journal {
-            self.forget_ownerships(id).await?;
-        }
-        if self.may_have_buckets {
-            self.delete_buckets(id).await?;
-        }
-        if self.writes_rows { self.delete_inbox(id).await } else { Ok(()) }
+        self.forget_ownerships(id).await?;
+        self.delete_inbox(id).await
     }
 
     /// Ensures that the writes succeed only in the current epoch: a user that was read gets it. Its
     /// revision rises, because MongoDB does not validate an update that changes nothing.
     async fn confirm_by_user(&mut self, id: LocalityId) -> Result<(), Fault> {
-        let Some(preserved) = self.users.get_mut(&id).filter(|_| self.epoch > 0) else {
-            return Ok(());
-        };
+        let Some(preserved) = self.users.get_mut(&id) else { return Ok(()) };
         let filter = doc! { ID: id_value(id), REVISION: preserved.revision };
         let change =
             doc! { "$set": { EPOCH: self.epoch }, "$inc": { REVISION: self.revision_step } };

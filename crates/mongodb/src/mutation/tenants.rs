@@ -29,9 +29,8 @@ impl Transaction<'_> {
 
     pub async fn delete_tenant(&mut self, name: &Tenant) -> Result<(), Fault> {
         let mut revision = self.tenant.as_ref().map(|preserved| preserved.revision);
-        self.needs_epoch = true;
         // MongoDB validates neither deletions nor updates that change nothing: see users.
-        if let Some(revision) = revision.as_mut().filter(|_| self.epoch > 0) {
+        if let Some(revision) = &mut revision {
             let filter = doc! { ID: name.as_str(), REVISION: *revision };
             let step = self.revision_step;
             let change = doc! { "$set": { EPOCH: self.epoch }, "$inc": { REVISION: step } };

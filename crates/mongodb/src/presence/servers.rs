@@ -46,7 +46,7 @@ pub struct ServerDocument {
     pub sessions: Vec<Bson>,
     /// Seconds by which its clock is ahead of the database's; zero if the two agree.
     pub ahead: i64,
-    /// Whether it is connected through routers. Older programs do not say so.
+    /// Whether it is connected through routers.
     pub is_routed: bool,
     /// Whether it takes [turns](super::turns) at looking for expired users.
     pub expires: bool,
@@ -73,8 +73,8 @@ impl Reading {
 }
 
 impl Presence {
-    /// The presence of this server, which is not written yet. `None` if an older program made the
-    /// store, without a collection for it.
+    /// The presence of this server, which is not written yet. `None` if the store has no
+    /// collection for it, which it can do without.
     ///
     /// # Errors
     /// The server's.

@@ -13,7 +13,7 @@ use crate::schema::bson::{read_fields, required};
 use polynym_directory::model::attribute::Value;
 use polynym_directory::model::policies::Policies;
 use polynym_directory::model::user::User;
-use polynym_directory::search::{Derived, Scalar, ScalarRef, scalars};
+use polynym_directory::search::{Scalar, ScalarRef, scalars};
 use polynym_directory::timestamp::Timestamp;
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::{IndexedAttributes, derived_elements, field_elements};
@@ -38,7 +38,7 @@ pub fn attribute_array(user: &User, tokens: IndexedAttributes<'_>) -> Vec<Bson> 
     let field = |(token, scalar)| doc! { KEY: key(token), VALUE: scalar_value(scalar) }.into();
     let mut array: Vec<Bson> = field_elements(user).map(field).collect();
     let derived = |(token, text)| doc! { KEY: key(token), VALUE: Bson::String(text) }.into();
-    array.extend(derived_elements(user, tokens.derived).map(derived));
+    array.extend(derived_elements(user).map(derived));
     for (name, value) in &user.attributes {
         if let Some(token) = tokens.names.id(name) {
             push_attribute(token, value, tokens.policies.indexes(name), &mut array);
@@ -88,9 +88,9 @@ pub fn scalar_value(scalar: ScalarRef<'_>) -> Bson {
 }
 
 /// The elements of a user other than attributes.
-pub fn field_array(user: &User, derived: Derived) -> Vec<Bson> {
+pub fn field_array(user: &User) -> Vec<Bson> {
     let (names, policies) = (&KnownNames::default(), &Policies::default());
-    attribute_array(user, IndexedAttributes { names, policies, derived })
+    attribute_array(user, IndexedAttributes { names, policies })
 }
 
 /// The elements in a user's array other than attributes, then the attributes.
@@ -213,8 +213,7 @@ mod tests {
         let unindexed = AttributeDefinition { indexed: false, ..AttributeDefinition::default() };
         let attributes = BTreeMap::from([("int".to_owned(), unindexed)]);
         let policies = Policies { attributes, ..Policies::default() };
-        let tokens =
-            IndexedAttributes { names: &names, policies: &policies, derived: Derived::Forms };
+        let tokens = IndexedAttributes { names: &names, policies: &policies };
         let document = doc! { ATTRIBUTES: attribute_array(&user, tokens) };
         let raw = RawDocumentBuf::try_from(&document).unwrap();
         let read = read_attributes(raw.get(ATTRIBUTES).unwrap()).unwrap();

@@ -1,6 +1,6 @@
 //! Events as they are stored: in their wire form, in which the path of an attribute is its token
-//! in decimal digits. Events of older schemas have the name, after `attributes.`: no path is a
-//! number otherwise.
+//! in decimal digits. An attribute without a token has its name, after `attributes.`: no other path
+//! is a number.
 
 use polynym_directory::encoded::event::encode_event;
 use polynym_directory::model::event::Event;
@@ -9,12 +9,11 @@ use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 /// The start of the path of an attribute.
 const ATTRIBUTE: &str = "attributes.";
 
-/// The stored form of an event. Attributes that `names` has are stored by their tokens; in older
-/// schemas there are no `names`.
-pub fn encode_stored_event(mut event: Event, names: Option<&KnownNames>) -> Vec<u8> {
+/// The stored form of an event. Attributes that `names` has are stored by their tokens.
+pub fn encode_stored_event(mut event: Event, names: &KnownNames) -> Vec<u8> {
     for change in &mut event.changes.fields {
         let name = change.path.strip_prefix(ATTRIBUTE);
-        if let Some(token) = name.and_then(|name| names?.id(name)) {
+        if let Some(token) = name.and_then(|name| names.id(name)) {
             change.path = token.to_string();
         }
     }

@@ -12,30 +12,24 @@ pub const IDENTITIES: &str = "identities";
 pub const REQUESTS: &str = "requests";
 /// Tenants by their names: [`REVISION`], [`POLICIES`], [`EPOCH`].
 pub const TENANTS: &str = "tenants";
-/// The names of attributes, by tenant and number of the document. Stores of older programs have no
-/// such collection.
+/// The names of attributes, by tenant and number of the document.
 pub const NAMES: &str = "names";
-/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`]. Stores of older programs have no such
-/// collection.
+/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`].
 pub const JOURNAL: &str = "journal";
-/// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`]. Stores of older
-/// programs have no such collection.
+/// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`].
 pub const ENDED: &str = "ended";
-/// Counters of calls. Stores of older programs have no such collection.
+/// Counters of calls.
 pub const USAGE: &str = "usage";
-/// Notices in users' inboxes: [`EXPIRES_AT`] and those of the inbox. Stores of older programs have
-/// no such collection.
+/// Notices in users' inboxes: [`EXPIRES_AT`] and those of the inbox.
 pub const NOTICES: &str = "notices";
 /// Bulk changes, by tenant and id: [`TENANT`], [`REVISION`], [`EXPIRES_AT`], [`RUNNING`],
-/// [`WIRE`]; and for each tenant a document with [`TENANT`] and [`REVISION`]. Stores of older
-/// programs have no such collection.
+/// [`WIRE`]; and for each tenant a document with [`TENANT`] and [`REVISION`].
 pub const BULK: &str = "bulk";
 /// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`],
-/// [`EXPIRES`]. Stores of older programs have no such collection.
+/// [`EXPIRES`].
 pub const SERVERS: &str = "servers";
 /// The store's versions, in the document [`SCHEMA`]: [`META_SCHEMA_VERSION`],
-/// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`META_TOKEN_KEY`], [`EPOCH`],
-/// [`CONFIRMED`].
+/// [`META_RULES_VERSION`], [`META_NEXT_RULES_VERSION`], [`META_TOKEN_KEY`], and [`EPOCH`].
 pub const META: &str = "meta";
 /// The id of the document of [`META`] that marks the database as a store.
 pub const SCHEMA: &str = "schema";
@@ -47,25 +41,22 @@ pub const ID: &str = "_id";
 pub const REVISION: &str = "r";
 /// Of a user or a tenant: the store's epoch when it was written. Of the schema: the current epoch.
 /// Of a claim: the epoch of a transaction that has written no user and no tenant, until the next
-/// statement of that transaction. A store of schema version 2 has none.
+/// statement of that transaction.
 pub const EPOCH: &str = "e";
 /// Of the schema: its version.
 pub const META_SCHEMA_VERSION: &str = "v";
-/// Of the schema: the version of the rules of normalisation; 1 if absent.
+/// Of the schema: the version of the rules of normalisation.
 pub const META_RULES_VERSION: &str = "n";
 /// Of the schema: the version of the rules to which identities are being moved, if any.
 pub const META_NEXT_RULES_VERSION: &str = "m";
-/// Of the schema: the key of tokens. Stores of older programs have none.
+/// Of the schema: the key of tokens.
 pub const META_TOKEN_KEY: &str = "k";
-/// Of the schema: the number of transactions that confirmed the epoch here and nowhere else, in
-/// older schemas.
-pub const CONFIRMED: &str = "c";
 /// Of a user or a bulk change: the name of its tenant.
 pub const TENANT: &str = "t";
 /// Of a bulk change: whether it is running; absent otherwise.
 pub const RUNNING: &str = "a";
 /// Of a bulk change: its encoded form. Of a user: its visible part, in the form in which answers
-/// carry it; without attributes if the document has them in an array of their own.
+/// carry it, without attributes.
 pub const WIRE: &str = "w";
 /// Of a user: its internal part, if any.
 pub const PRIVATE: &str = "x";

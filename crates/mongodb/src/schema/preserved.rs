@@ -52,15 +52,13 @@ impl PreservedFields {
     }
 }
 
-/// Adds the current epoch, if there is one, and the preserved fields to a document.
+/// Adds the current epoch and the preserved fields to a document.
 pub fn with_epoch(
     mut document: Document,
     epoch: i32,
     preserved: Option<&PreservedFields>,
 ) -> Document {
-    if epoch > 0 {
-        document.insert(EPOCH, epoch);
-    }
+    document.insert(EPOCH, epoch);
     document.extend(preserved.into_iter().flat_map(|preserved| preserved.unknown.clone()));
     document
 }

@@ -21,8 +21,6 @@ use polynym_store_common::attribute_names::KnownNames;
 /// The limits of a tail.
 pub const MAX_EVENTS: usize = 8;
 const MAX_BYTES: usize = 1 << 10;
-/// The limit of a tail's bytes in older schemas, which the newest event may exceed.
-const OLDER_MAX_BYTES: usize = 2 << 10;
 
 /// The end of a user's history.
 #[derive(Clone, PartialEq, Message)]
@@ -34,7 +32,7 @@ pub struct Tail {
     #[prost(bytes = "vec", repeated, tag = "2")]
     pub events: Vec<Vec<u8>>,
     /// The number of events that the last write of the user has added. They are the last ones of
-    /// `events` or, if they are large, a document of the journal. Older schemas do not record it.
+    /// `events` or, if they are large, a document of the journal.
     #[prost(uint32, optional, tag = "3")]
     pub added: Option<u32>,
 }
@@ -74,13 +72,13 @@ impl Tail {
     }
 
     /// Adds an event of a user whose record was `before`. If the user has no history yet, an event
-    /// with that record comes first. `names` has the tokens that events contain; older schemas have
-    /// none. Returns the events that do not fit.
+    /// with that record comes first. `names` has the tokens that events contain. Returns the events
+    /// that do not fit.
     pub fn add(
         &mut self,
         before: Option<&Record>,
         event: &Event,
-        names: Option<&KnownNames>,
+        names: &KnownNames,
     ) -> Vec<Bucket> {
         let begun = before.filter(|_| self.count == 0).map(|before| beginning(before, event));
         let mut new = Vec::new();
@@ -88,15 +86,14 @@ impl Tail {
             self.count += 1;
             new.push(encode_stored_event(Event { sequence: self.count, ..event }, names));
         }
-        self.added = names.map(|_| new.len() as u32);
-        let max_bytes = if names.is_some() { MAX_BYTES } else { OLDER_MAX_BYTES };
+        self.added = Some(new.len() as u32);
         let first = self.count + 1 - new.len() as u64;
         let mut buckets = Vec::new();
-        if !self.events.is_empty() && !fits(self.events.iter().chain(&new), max_bytes) {
+        if !self.events.is_empty() && !fits(self.events.iter().chain(&new)) {
             let events = std::mem::take(&mut self.events);
             buckets.push(Bucket { first: first - events.len() as u64, events });
         }
-        if names.is_some() && !fits(&new, max_bytes) {
+        if !fits(&new) {
             buckets.push(Bucket { first, events: new });
         } else {
             self.events.append(&mut new);
@@ -104,40 +101,32 @@ impl Tail {
         buckets
     }
 
-    /// Whether the last write has added events. Unknown in a tail of an older schema.
+    /// Whether the last write has added events.
     pub fn has_added(&self) -> bool {
-        self.added.map_or(!self.events.is_empty(), |added| added > 0)
+        self.added() > 0
     }
 
-    /// The events that the last write has added. In a tail of an older schema these are the events
-    /// with the time of the last one: a mutation adds no others.
+    /// The events that the last write has added, unless they are a document of the journal.
     pub fn added_events(&self) -> &[Vec<u8>] {
-        let time = |event: &Vec<u8>| time_of(event).ok();
-        let count = match self.added {
-            Some(added) => added as usize,
-            None => {
-                let last = self.events.last().and_then(time);
-                self.events.iter().rev().take_while(|event| time(event) == last).count()
-            }
-        };
-        &self.events[self.events.len().saturating_sub(count)..]
+        &self.events[self.events.len().saturating_sub(self.added() as usize)..]
     }
 
     /// The id of the document of the journal that has the events that the last write has added.
     pub fn added_bucket(&self, user: LocalityId) -> Option<Bson> {
-        let added = self.added.filter(|added| *added as usize > self.events.len())?;
-        Some(bucket_id(user, (self.count + 1).checked_sub(added.into())?))
+        let is_in_bucket = self.added() as usize > self.events.len();
+        let first = (self.count + 1).checked_sub(self.added().into());
+        first.filter(|_| is_in_bucket).map(|first| bucket_id(user, first))
     }
 }
 
-/// Whether events fit one tail of this size.
-fn fits<'e>(events: impl IntoIterator<Item = &'e Vec<u8>>, max_bytes: usize) -> bool {
+/// Whether events fit one tail.
+fn fits<'e>(events: impl IntoIterator<Item = &'e Vec<u8>>) -> bool {
     let (mut count, mut bytes) = (0, 0);
     for event in events {
         count += 1;
         bytes += event.len();
     }
-    count <= MAX_EVENTS && bytes <= max_bytes
+    count <= MAX_EVENTS && bytes <= MAX_BYTES
 }
 
 impl Bucket {
@@ -227,7 +216,7 @@ mod tests {
         for (count, bytes) in [(1, 1), (5, 10), (20, 10), (100, 1_000)] {
             let (mut tail, mut in_buckets) = (Tail::default(), 0);
             for number in 1..=20 {
-                for bucket in tail.add(None, &event(count, bytes), Some(&names)) {
+                for bucket in tail.add(None, &event(count, bytes), &names) {
                     assert_eq!(bucket.first, in_buckets + 1);
                     assert!(bucket.events.len() <= MAX_EVENTS);
                     in_buckets += bucket.events.len() as u64;
@@ -244,24 +233,9 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_of_an_older_schema_has_names_and_the_events_of_one_time() {
-        let mut tail = Tail::default();
-        for time in [1, 2, 2] {
-            let event = Event { time: Timestamp::from_millis(time), ..event(1, 2_000) };
-            drop(tail.add(None, &event, None));
-        }
-        assert_eq!((tail.added, tail.events.len()), (None, 1));
-        let small = Event { time: Timestamp::from_millis(2), ..event(1, 1) };
-        tail.events.push(encode_stored_event(small, None));
-        assert!(tail.has_added() && tail.added_bucket(USER.into()).is_none());
-        assert_eq!(tail.added_events().len(), 2);
-        assert!(String::from_utf8_lossy(&tail.events[0]).contains(&name(0)));
-    }
-
-    #[test]
     fn a_write_without_events_adds_none() {
         let mut tail = Tail::default();
-        drop(tail.add(None, &event(1, 1), Some(&names(1))));
+        drop(tail.add(None, &event(1, 1), &names(1)));
         tail.added = Some(0);
         assert!(!tail.has_added() && tail.added_events().is_empty());
         assert_eq!(tail.added_bucket(USER.into()), None);

@@ -77,18 +77,14 @@ impl StoredUser {
     }
 }
 
-/// The document of a user. `tokens` has the names of all of its attributes; without it, the
-/// attributes are part of the encoded user, as in older schemas.
+/// The document of a user. `tokens` has the names of all of its attributes.
 pub fn user_document(
     record: &Record,
-    tokens: Option<IndexedAttributes<'_>>,
+    tokens: IndexedAttributes<'_>,
     tail: &Tail,
     revision: i64,
 ) -> Document {
-    let (wire, private) = match tokens {
-        Some(_) => record.encode_without_attributes(),
-        None => record.encode(),
-    };
+    let (wire, private) = record.encode_without_attributes();
     let mut document = doc! {
         ID: id_value(record.id()),
         REVISION: revision,
@@ -105,9 +101,7 @@ pub fn user_document(
     if let Some(time) = record.expires_at() {
         document.insert(EXPIRES_AT, date(time));
     }
-    if let Some(tokens) = tokens {
-        document.insert(ATTRIBUTES, attribute_array(&record.user, tokens));
-    }
+    document.insert(ATTRIBUTES, attribute_array(&record.user, tokens));
     document
 }
 

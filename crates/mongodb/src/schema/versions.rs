@@ -14,15 +14,11 @@ use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 use tokio::time::Instant;
 
 use crate::client::error::{Fault, OpenError};
-use crate::client::supported::{
-    BEGUN, BUCKETED, COMPACT, DERIVED, FORMED, FORMS, INBOXED, JOURNALED, OLDEST, ROWED,
-    SEARCHABLE, Supported, TOKENS, VERSION,
-};
+use crate::client::supported::{OLDEST, Supported, VERSION};
 use crate::schema::bson::number;
 use crate::schema::fields::{
     EPOCH, ID, META, META_NEXT_RULES_VERSION, META_RULES_VERSION, META_SCHEMA_VERSION, SCHEMA,
 };
-use polynym_directory::search::Derived;
 use polynym_directory::stores::Consistency;
 use polynym_directory::stores::StoredRules;
 use polynym_identifier::{RULES_VERSION, Rules};
@@ -30,6 +26,9 @@ use polynym_store_common::version_gauges::set_versions;
 
 /// The time for which look-ups rely on the rules that were read last: three heartbeats.
 pub const LEASE: Duration = Duration::from_secs(6);
+
+/// The epoch of a new store.
+pub const FIRST_EPOCH: i32 = 1;
 
 /// The time limit of a read of the versions.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
@@ -41,7 +40,7 @@ impl Supported {
     }
 
     const fn contains_rules(self, versions: Versions) -> bool {
-        versions.latest_rules() <= self.rules
+        Rules::OLDEST <= versions.rules && versions.latest_rules() <= self.rules
     }
 }
 
@@ -61,13 +60,14 @@ pub struct Versions {
     /// Of the rules to which identities are being moved, if they are.
     pub moving: Option<u32>,
     /// The epoch, which rises when a version changes. MongoDB refuses users and tenants of an
-    /// earlier epoch. A store of schema version 2 has none: 0.
+    /// earlier epoch.
     pub epoch: i32,
 }
 
 impl Versions {
     /// The versions of a new store.
-    pub const NEW: Self = Self { schema: VERSION, rules: RULES_VERSION, moving: None, epoch: 1 };
+    pub const NEW: Self =
+        Self { schema: VERSION, rules: RULES_VERSION, moving: None, epoch: FIRST_EPOCH };
 
     /// The versions in a document, if it has them.
     fn of(document: &Document) -> Option<Self> {
@@ -83,14 +83,22 @@ impl Versions {
 
     /// The document with these versions.
     pub fn document(self) -> Document {
-        let mut document = doc! { ID: SCHEMA, META_SCHEMA_VERSION: self.schema };
-        if self.epoch > 0 {
-            document.extend(doc! { META_RULES_VERSION: i64::from(self.rules), EPOCH: self.epoch });
-        }
+        let mut document = doc! {
+            ID: SCHEMA,
+            META_SCHEMA_VERSION: self.schema,
+            META_RULES_VERSION: i64::from(self.rules),
+            EPOCH: self.epoch,
+        };
         document.extend(
             self.moving.map(|rules| (META_NEXT_RULES_VERSION.to_owned(), i64::from(rules).into())),
         );
         document
+    }
+
+    /// The rules by which a program may not support the store: the oldest ones, if it does not know
+    /// them any more, else the latest.
+    const fn decisive_rules(self) -> u32 {
+        if self.rules < Rules::OLDEST { self.rules } else { self.latest_rules() }
     }
 
     /// The latest rules that identities may have.
@@ -104,69 +112,6 @@ impl Versions {
     /// The rules of normalisation.
     pub const fn stored_rules(self) -> StoredRules {
         StoredRules { version: self.rules, next: self.moving }
-    }
-
-    /// Whether attributes are stored by tokens.
-    pub const fn has_tokens(self) -> bool {
-        self.schema >= TOKENS
-    }
-
-    /// Whether mutations write the journal.
-    pub const fn has_journal(self) -> bool {
-        self.schema >= JOURNALED
-    }
-
-    /// Whether inboxes can be used: they are complete.
-    pub const fn has_inboxes(self) -> bool {
-        self.schema >= INBOXED
-    }
-
-    /// Whether notices are written as rows.
-    pub const fn writes_rows(self) -> bool {
-        self.schema >= ROWED
-    }
-
-    /// Whether there may be inboxes in buckets.
-    pub const fn may_have_buckets(self) -> bool {
-        self.schema >= BUCKETED && self.schema < INBOXED
-    }
-
-    /// Whether events have tokens instead of the names of attributes.
-    pub const fn has_compact_events(self) -> bool {
-        self.schema >= COMPACT
-    }
-
-    /// Whether a claim can confirm the epoch, and the events of a tenant are in several ranges.
-    pub const fn is_spread(self) -> bool {
-        self.schema >= COMPACT
-    }
-
-    /// Whether all tenants record when their history begins.
-    pub const fn has_begun_histories(self) -> bool {
-        self.schema >= BEGUN
-    }
-
-    /// Whether users can be searched.
-    pub const fn is_searchable(self) -> bool {
-        self.schema >= SEARCHABLE
-    }
-
-    /// The derived elements with which users are stored.
-    pub const fn written_derived(self) -> Derived {
-        match self.schema {
-            FORMED.. => Derived::Forms,
-            COMPACT.. => Derived::Words,
-            _ => Derived::None,
-        }
-    }
-
-    /// The derived elements that all users have, so that searches find them by these.
-    pub const fn derived(self) -> Derived {
-        match self.schema {
-            FORMS.. => Derived::Forms,
-            DERIVED.. => Derived::Words,
-            _ => Derived::None,
-        }
     }
 
     fn measure(self) {
@@ -183,20 +128,21 @@ impl Versions {
 
     /// Why a program that supports `supported` cannot use the store, if it cannot.
     pub fn obstacle(self, supported: Supported) -> Option<String> {
-        let (schema, rules) = (self.schema, self.latest_rules());
+        let (schema, rules) = (self.schema, self.decisive_rules());
         let Supported { schema: newest, rules: newest_rules } = supported;
         (!supported.contains(self)).then(|| {
             format!(
                 "schema version {schema} and rules version {rules}: this program supports schema \
-                 versions {OLDEST} to {newest} and rules versions up to {newest_rules}"
+                 version {newest} and rules version {newest_rules}; {}",
+                supported.advice(schema, rules)
             )
         })
     }
 
-    /// The advice for a store of an older schema.
+    /// The advice for a store of an older schema that this program supports.
     pub fn advice(self) -> Option<String> {
         let Self { schema, .. } = Self::NEW;
-        (self.schema < schema)
+        (Supported::PRESENT.contains(self) && self.schema < schema)
             .then(|| format!("`polynym store upgrade` takes it to schema version {schema}"))
     }
 
@@ -218,7 +164,7 @@ impl Versions {
         if supported.contains(versions) {
             return Ok(versions);
         }
-        let (found, rules) = (versions.schema, versions.latest_rules());
+        let (found, rules) = (versions.schema, versions.decisive_rules());
 
         Err(OpenError::Version { database: name(), found, rules, supported })
     }

@@ -182,8 +182,7 @@ impl Collections {
         self.found_users(remaining, options, limit, view).await
     }
 
-    /// All users of a tenant in the order of their ids. There is no hint: stores of older schemas
-    /// lack the index.
+    /// All users of a tenant in the order of their ids.
     async fn users_of(
         &self,
         tenant: &Tenant,

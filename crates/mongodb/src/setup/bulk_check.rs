@@ -161,7 +161,6 @@ impl Transaction<'_> {
             },
             _ => return Ok(false),
         }
-        self.confirm_epoch().await?;
         Ok(true)
     }
 }

@@ -10,16 +10,15 @@ use crate::mutation::commit_gate::CommitGate;
 use crate::schema::attributes::{ATTRIBUTES, field_array, parted};
 use crate::schema::user::StoredUser;
 use polynym_directory::error::Error;
-use polynym_directory::search::Derived;
 use polynym_store_common::integrity::{IndexFault, index_repair};
 
 /// The fault of a user whose elements differ from its fields. Users that cannot be read have other
 /// faults.
-pub fn index_fault(document: &RawDocument, derived: Derived) -> Option<IndexFault> {
+pub fn index_fault(document: &RawDocument) -> Option<IndexFault> {
     let stored = StoredUser::read(document).ok()?;
     let (fields, _) = parted(document.get(ATTRIBUTES).ok()?).ok()?;
     let user = stored.decode_without_attributes().ok()?.user;
-    let differs = user.id == stored.id && field_array(&user, derived) != fields;
+    let differs = user.id == stored.id && field_array(&user) != fields;
     differs.then_some(IndexFault::Missing(stored.id))
 }
 

@@ -29,9 +29,9 @@ use crate::setup::validators::{
 
 /// The time for which an attempt to change a validator waits for transactions. All other operations
 /// wait for the attempt.
-pub const VALIDATOR_WAIT: Duration = Duration::from_millis(500);
+const VALIDATOR_WAIT: Duration = Duration::from_millis(500);
 /// The total time of these attempts: longer than the lifetime of an abandoned transaction.
-pub const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
+const VALIDATOR_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// The age in milliseconds of the document of a server that has stopped.
 const GONE_MS: i64 = 30_000;
@@ -107,9 +107,6 @@ impl Init<'_> {
         let Some(Versions { schema, .. }) = versions else { return self.finish().await };
         let name = self.database.name();
         (self.progress)(&format!("database {name} was a store of schema version {schema} before"));
-        if schema < Versions::NEW.schema {
-            (self.progress)("`polynym store upgrade` takes it to the newest version");
-        }
         Ok(())
     }
 
@@ -171,7 +168,7 @@ impl Init<'_> {
             (false, true) => format!("{name}: was there"),
             (false, false) => format!("{name}: was there; its validator was set"),
         });
-        for index in found.missing_indexes(epoch) {
+        for index in found.missing_indexes() {
             self.create_index(found, index).await?;
             (self.progress)(&format!("{name}: its index was made"));
         }
@@ -381,7 +378,7 @@ impl Init<'_> {
 
 /// The options of a collection by which the server validates writes.
 fn validation_options(name: &str, epoch: i32) -> Document {
-    let level = level(name, epoch).unwrap_or("moderate");
+    let level = level(name).unwrap_or("moderate");
     doc! { "validator": validator(name, epoch), "validationLevel": level }
 }
 

@@ -7,8 +7,8 @@ use mongodb::error::Error as DriverError;
 use crate::client::error::OpenError;
 use crate::command::run::{first_batch, listing};
 use crate::schema::bson::number;
-use crate::schema::fields::{BULK, ENDED, EPOCH, ID, JOURNAL, META, NOTICES, USAGE};
-use crate::schema::versions::Versions;
+use crate::schema::fields::{BULK, EPOCH, ID, META, USAGE};
+use crate::schema::versions::FIRST_EPOCH;
 use crate::setup::cluster::{Cluster, STEP_TIMEOUT};
 use crate::setup::validators::{
     CLUSTERED_INDEX, COLLECTIONS, by_order, indexes, is_clustered, is_optional, is_shard_key,
@@ -82,28 +82,17 @@ pub fn obstacle(found: &[CollectionState], is_store: bool) -> Option<String> {
 ///
 /// # Errors
 /// [`OpenError::Foreign`], [`OpenError::Incomplete`], or an error of the server.
-pub async fn check_complete(database: &Database, versions: Versions) -> Result<(), OpenError> {
+pub async fn check_complete(database: &Database) -> Result<(), OpenError> {
     let found = inspect(database, None).await?;
     let name = || database.name().to_owned();
     if let Some(what) = obstacle(&found, true) {
         return Err(OpenError::Foreign { database: name(), what });
     }
 
-    // An upgrade may be about to raise the epoch in the validators, or to create the journal. A
-    // server that starts meanwhile uses the collections of the current schema. Counters and bulk
-    // changes are optional in any schema.
-    let is_used = |name: &str| match name {
-        USAGE | BULK => false,
-        JOURNAL | ENDED => versions.has_journal(),
-        NOTICES => versions.writes_rows(),
-        _ => true,
-    };
-    let used = found.iter().filter(|found| is_used(found.name));
-    // Deliveries would make an ordinary one.
-    let lacks_notices = versions.writes_rows()
-        && found.iter().any(|found| found.name == NOTICES && !found.exists());
-    let notices = lacks_notices.then(|| format!("collection {NOTICES}"));
-    let missing: Vec<_> = used.flat_map(|found| found.missing(false, 0)).chain(notices).collect();
+    // Counters and bulk changes are optional. An upgrade may be about to raise the epoch in the
+    // validators.
+    let used = found.iter().filter(|found| !matches!(found.name, USAGE | BULK));
+    let missing: Vec<_> = used.flat_map(|found| found.missing(false, FIRST_EPOCH)).collect();
     if missing.is_empty() {
         Ok(())
     } else {
@@ -157,17 +146,17 @@ impl CollectionState {
     pub fn is_checked(&self, epoch: i32) -> bool {
         let Some(options) = self.options() else { return false };
         let own = options.get_document("validator").ok();
-        let level = level(self.name, epoch)
+        let level = level(self.name)
             .is_none_or(|level| options.get_str("validationLevel").ok() == Some(level));
         level && own.is_some_and(|own| checks(own, &validator(self.name, epoch)))
     }
 
     /// The indexes that are missing or differ.
-    pub fn missing_indexes(&self, epoch: i32) -> Vec<Document> {
+    pub fn missing_indexes(&self) -> Vec<Document> {
         let exists = |wanted: &Document| {
             self.index_on(wanted).is_some_and(|own| seconds(own) == seconds(wanted))
         };
-        indexes(self.name, epoch).into_iter().filter(|wanted| !exists(wanted)).collect()
+        indexes(self.name).into_iter().filter(|wanted| !exists(wanted)).collect()
     }
 
     /// Its index on the same fields.
@@ -187,7 +176,7 @@ impl CollectionState {
             missing.push(format!("the validator of {name}"));
         }
 
-        if !self.missing_indexes(epoch).is_empty() {
+        if !self.missing_indexes().is_empty() {
             missing.push(format!("an index of {name}"));
         }
         if on_cluster && self.key.is_none() {

@@ -38,7 +38,6 @@ use polynym_directory::error::Error;
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::mutation::merge_links::MergeLinks;
-use polynym_directory::search::Derived;
 use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
@@ -162,7 +161,6 @@ impl IntegritySession {
         }
 
         transaction.write_claims(&[(&candidate.key, &write)]).await?;
-        transaction.confirm_epoch().await?;
         Ok(true)
     }
 
@@ -289,16 +287,9 @@ impl CheckableStore for IntegritySession {
     }
 
     /// The index itself is MongoDB's. Its elements are checked: a document has them beside the user
-    /// from which they are derived. An upgrade may be adding them.
+    /// from which they are derived.
     fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
-        let users = &self.collections.users;
-        let versions = self.collections.version_guard.versions().ok();
-        let complete = versions.filter(|versions| versions.derived() == versions.written_derived());
-        match complete.map(Versions::derived) {
-            Some(Derived::Forms) => self.walk(users, |user| index_fault(user, Derived::Forms)),
-            Some(Derived::Words) => self.walk(users, |user| index_fault(user, Derived::Words)),
-            Some(Derived::None) | None => stream::empty().boxed(),
-        }
+        self.walk(&self.collections.users, index_fault)
     }
 
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {

@@ -8,7 +8,6 @@ pub mod inspect;
 pub mod integrity;
 pub mod notice_check;
 pub mod presplit;
-pub mod rewrite;
 pub mod status;
 pub mod token_key;
 pub mod upgrade;

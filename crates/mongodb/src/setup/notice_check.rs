@@ -10,11 +10,9 @@ use mongodb::bson::RawDocument;
 use tokio::time::sleep;
 
 use crate::client::error::Fault;
-use crate::inbox::moves::INBOX;
 use crate::inbox::row::{NOTICE, read_entry, read_id, row_id};
 use crate::schema::bson::{as_id, id_text, read_fields, required};
 use crate::schema::fields::NOTICES;
-use crate::schema::versions::Versions;
 use crate::setup::integrity::{BATCH, IntegritySession};
 use polynym_directory::error::Error;
 use polynym_store_common::integrity::NoticeFault;
@@ -48,17 +46,7 @@ impl IntegritySession {
         let notices = self.collections.collection(NOTICES);
         let rows = self.walk(&notices, Row::read).try_chunks(BATCH);
         let faults = rows.map_err(|error| error.1).and_then(|rows| self.faults_of_notices(rows));
-        let faults = faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten();
-        faults.chain(self.left_buckets()).boxed()
-    }
-
-    /// The buckets of notices that `store upgrade` could not read, and therefore left.
-    fn left_buckets(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
-        if !self.collections.version_guard.versions().is_ok_and(Versions::has_inboxes) {
-            return stream::empty().boxed();
-        }
-        let buckets = self.walk(&self.collections.collection(INBOX), id_text);
-        buckets.map_ok(|id| Some(NoticeFault::Unreadable(id))).boxed()
+        faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
     }
 
     async fn faults_of_notices(

@@ -14,15 +14,13 @@ use tokio::time::sleep;
 use crate::client::connect::{connect, disconnect};
 use crate::client::error::OpenError;
 use crate::client::options::Options;
-use crate::client::supported::{COMPACT, FORMED, JOURNALED, ROWED, Supported, TOKENS};
+use crate::client::supported::Supported;
 use crate::command::write::WriteCommand;
-use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
-use crate::inbox::moves::MovedBuckets;
 use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
-use crate::schema::versions::{LEASE, VersionGuard, Versions};
-use crate::setup::cluster::{STEP_TIMEOUT, retry_for};
-use crate::setup::init::{VALIDATOR_TIMEOUT, VALIDATOR_WAIT, complete};
+use crate::schema::versions::{LEASE, Versions};
+use crate::setup::cluster::STEP_TIMEOUT;
+use crate::setup::init::complete;
 use polynym_directory::service::renormalization::move_all::{Moved, move_all};
 use polynym_identifier::Rules;
 
@@ -36,20 +34,21 @@ const ANNOUNCEMENT_TIME: Duration = LEASE.saturating_add(Duration::from_secs(1))
 /// # Errors
 /// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn upgrade(uri: &str, progress: &(dyn Fn(&str) + Sync)) -> Result<(), OpenError> {
-    upgrade_to(uri, Rules::PRESENT, progress).await
+    upgrade_to(uri, Supported::PRESENT.schema, Rules::PRESENT, progress).await
 }
 
-/// Upgrades it to the newest schema and to these rules of normalisation.
+/// Upgrades it to this version of the schema and to these rules of normalisation.
 ///
 /// # Errors
 /// [`OpenError`]. If a step fails, another run continues from there.
 pub async fn upgrade_to(
     uri: &str,
+    schema: i64,
     rules: Rules,
     progress: &(dyn Fn(&str) + Sync),
 ) -> Result<(), OpenError> {
     let database = connect(uri).await?;
-    let supported = Supported { rules: rules.version(), ..Supported::PRESENT };
+    let supported = Supported { schema, rules: rules.version() };
     let upgrade = Upgrade { uri, database: &database, supported, rules, progress };
     let upgraded = upgrade.run().await;
     disconnect(&database).await;
@@ -69,27 +68,11 @@ struct Upgrade<'u> {
 
 impl Upgrade<'_> {
     async fn run(&self) -> Result<(), OpenError> {
-        let newest = self.supported.schema;
+        let schema = self.supported.schema;
         // First complete the store in its old versions: servers that support the new ones rely on
         // it.
         let mut versions = self.complete().await?;
-        let steps = [TOKENS, JOURNALED, COMPACT, ROWED, FORMED, newest];
-        for schema in steps.map(|schema| schema.min(newest)) {
-            if versions.schema >= schema {
-                continue;
-            }
-            if versions.has_tokens() && !versions.is_searchable() {
-                self.rewrite_users(versions).await?;
-            }
-            if versions.has_journal() && !versions.has_begun_histories() {
-                self.begin_histories(versions).await?;
-            }
-            if versions.written_derived() != versions.derived() {
-                self.derive_elements(versions).await?;
-            }
-            if versions.writes_rows() && !versions.has_inboxes() {
-                self.move_inboxes(versions).await?;
-            }
+        if versions.schema < schema {
             self.set_versions(versions, Versions { schema, ..versions }).await?;
             (self.progress)(&format!(
                 "schema version {schema}: programs that support it now use it"
@@ -105,71 +88,6 @@ impl Upgrade<'_> {
             "database {name} is a store of schema version {schema} and rules version {rules} now"
         ));
 
-        Ok(())
-    }
-
-    /// Stores the attributes of all users by tokens. Servers do so with each user that they write.
-    async fn rewrite_users(&self, versions: Versions) -> Result<(), OpenError> {
-        // Until then, servers that have not read the new versions write the old form.
-        sleep(ANNOUNCEMENT_TIME).await;
-        let version_guard = VersionGuard::new(self.supported, versions);
-        let collections =
-            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        let (mut users, mut after) = (0, Bson::MinKey);
-        loop {
-            let rewritten = collections.rewrite_users(&after, versions).await.map_err(failed)?;
-            let Some((last, count)) = rewritten else { return Ok(()) };
-            (users, after) = (users + count, last);
-            (self.progress)(&format!("{users} users have attributes that can be searched"));
-        }
-    }
-
-    /// Stores the words of all users' names and the domains of their addresses. Servers do so with
-    /// each user that they write in this epoch, and can write no other.
-    async fn derive_elements(&self, versions: Versions) -> Result<(), OpenError> {
-        let version_guard = VersionGuard::new(self.supported, versions);
-        let collections =
-            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        let (mut users, mut after) = (0, Bson::MinKey);
-        loop {
-            let derived = collections.derive_elements(&after, versions).await.map_err(failed)?;
-            let Some((last, count)) = derived else { return Ok(()) };
-            (users, after) = (users + count, last);
-            (self.progress)(&format!(
-                "{users} users can be found by words, domains and forms of names"
-            ));
-        }
-    }
-
-    /// Makes a row of each notice in the buckets of an older schema.
-    async fn move_inboxes(&self, versions: Versions) -> Result<(), OpenError> {
-        // Until then, servers that have not read the new versions write to buckets.
-        sleep(ANNOUNCEMENT_TIME).await;
-        let version_guard = VersionGuard::new(self.supported, versions);
-        let collections =
-            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        retry_for(VALIDATOR_TIMEOUT, async || collections.close_buckets(VALIDATOR_WAIT).await)
-            .await?;
-        let mut moved = MovedBuckets::default();
-        while collections.move_buckets(&mut moved).await.map_err(failed)? {
-            (self.progress)(&format!("{} notices were moved", moved.notices));
-        }
-        if moved.unreadable > 0 {
-            (self.progress)(&format!(
-                "{} notices or parts of inboxes cannot be read, and stay in the collection inbox",
-                moved.unreadable
-            ));
-        }
-        Ok(())
-    }
-
-    /// Begins the histories of all tenants. Servers write them in this epoch.
-    async fn begin_histories(&self, versions: Versions) -> Result<(), OpenError> {
-        let version_guard = VersionGuard::new(self.supported, versions);
-        let collections =
-            Collections::new(self.database.clone(), STEP_TIMEOUT, false, version_guard);
-        collections.begin_histories(versions).await.map_err(failed)?;
-        (self.progress)("the histories of all tenants begin now");
         Ok(())
     }
 

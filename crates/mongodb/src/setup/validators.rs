@@ -48,9 +48,9 @@ pub fn is_clustered(collection: &str) -> bool {
     collection == NOTICES
 }
 
-/// Whether stores of older programs lack this collection.
+/// Whether a store can be served without this collection.
 pub fn is_optional(collection: &str) -> bool {
-    matches!(collection, SERVERS | NAMES | JOURNAL | ENDED | USAGE | NOTICES | BULK)
+    matches!(collection, SERVERS | USAGE | BULK)
 }
 
 /// The seconds for which requests and holds are retained after their expiry: clocks may differ.
@@ -61,10 +61,10 @@ fn has_epoch(collection: &str) -> bool {
     matches!(collection, USERS | TENANTS)
 }
 
-/// The required validation level of a collection, if any. In an epoch, a document without one must
-/// not pass because it had none before.
-pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
-    (epoch > 0 && has_epoch(collection)).then_some("strict")
+/// The required validation level of a collection, if any. A document of an earlier epoch must not
+/// pass because it was written in that one.
+pub fn level(collection: &str) -> Option<&'static str> {
+    has_epoch(collection).then_some("strict")
 }
 
 /// The validator of a collection in this epoch. It rejects writes of programs of other versions,
@@ -72,10 +72,10 @@ pub fn level(collection: &str, epoch: i32) -> Option<&'static str> {
 pub fn validator(collection: &str, epoch: i32) -> Document {
     let (mut required, mut properties) = fields(collection);
     let current = doc! { "bsonType": "int", "minimum": epoch };
-    if epoch > 0 && has_epoch(collection) {
+    if has_epoch(collection) {
         required.push(EPOCH);
         properties.insert(EPOCH, current);
-    } else if epoch > 0 && collection == IDENTITIES {
+    } else if collection == IDENTITIES {
         // Only transactions that write no other document with an epoch add one to a claim.
         properties.insert(EPOCH, current);
     }
@@ -219,16 +219,15 @@ fn expiring() -> Document {
     doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE_SECONDS }
 }
 
-/// The indexes of a collection in this epoch, without that of `_id`. Those of expiries and holds
-/// are sparse, and cost other documents nothing. Stores without epochs do not list a tenant's
-/// users.
-pub fn indexes(collection: &str, epoch: i32) -> Vec<Document> {
+/// The indexes of a collection, without that of `_id`. Those of expiries and holds are sparse, and
+/// cost other documents nothing.
+pub fn indexes(collection: &str) -> Vec<Document> {
     let seconds = IdempotencyKey::LIFETIME.as_secs() as i64 + GRACE_SECONDS;
     match collection {
         USERS => {
             let expiry = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
-            if epoch > 0 { vec![expiry, of_tenant, by_attributes()] } else { vec![expiry] }
+            vec![expiry, of_tenant, by_attributes()]
         }
         IDENTITIES => vec![doc! {
             "key": { HOLD: 1 },

@@ -27,7 +27,6 @@ pub async fn set_inbox_policies(store: &impl Mutations) {
 
 /// Fills inboxes of users of `fill`.
 pub async fn fill_inboxes(inboxes: &impl Inboxes) {
-    // More than a bucket of older schemas has.
     let limits = InboxLimits::of(&Policies::default());
     for n in 0..53 {
         let notice = notice(n, NoticeContent { subject: n.to_string(), ..Default::default() });

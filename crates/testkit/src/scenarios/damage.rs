@@ -180,7 +180,7 @@ fn linked(n: usize, state: State, merged: &[usize]) -> Record {
     Record { user, internals: UserInternals { merged, ..UserInternals::default() } }
 }
 
-/// Records of older stores that name users who do not name them back: `verify` finds them, and
+/// Records that name users who do not name them back: `verify` finds them, and
 /// removes them where that changes no other user.
 pub async fn links(broken: &dyn Breakable) {
     let name = broken.name();

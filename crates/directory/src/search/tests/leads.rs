@@ -2,8 +2,7 @@
 
 use super::{filter, list, text, user};
 use crate::model::attribute::Value;
-use crate::search::{AccessPath, Derived, Field, Filter, Order, Scalar, parse_order_by};
-use polynym_identifier::Rules;
+use crate::search::{AccessPath, Field, Order, Scalar, parse_order_by};
 
 fn paths(text: &str) -> Vec<String> {
     filter(text).access_paths().iter().map(ToString::to_string).collect()
@@ -51,8 +50,6 @@ fn spellings_lead_together() {
     let city = ["attributes.city in [\"o\u{308}\", \"o\u{308}\"] or [\"ö\", \"ö\"]"];
     assert_eq!(paths("attributes.city = ö"), city);
     assert_eq!(paths("identities.email = ΑΣ*"), ["identities.email = \"α*\""]);
-    let words = Filter::parse_for("display_name:太郎", &[Rules::PRESENT], Derived::Words).unwrap();
-    assert_eq!(words.access_paths()[0].to_string(), "word of display_name = \"太郎\"");
 }
 
 #[test]

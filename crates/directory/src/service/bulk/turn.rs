@@ -189,7 +189,7 @@ impl BulkRunner {
 pub(super) const fn is_retryable(error: &Error) -> bool {
     match error {
         Error::Internal(_) => false,
-        Error::DiskFull | Error::IndexChanging | Error::NotSearchable => true,
+        Error::DiskFull | Error::IndexChanging => true,
         other => other.is_of_store(),
     }
 }

@@ -54,7 +54,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
-    /// [`Error::NoInboxes`], [`Error::Unavailable`].
+    /// [`Error::Unavailable`].
     pub async fn notices(
         &self,
         context: &RequestContext<'_>,
@@ -103,7 +103,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::TenantNotFound`],
-    /// [`Error::NoInboxes`], [`Error::Unavailable`].
+    /// [`Error::Unavailable`].
     pub async fn count_unread(
         &self,
         context: &RequestContext<'_>,
@@ -125,7 +125,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::UserNotFound`], [`Error::NoticeNotFound`],
-    /// [`Error::TenantNotFound`], [`Error::NoInboxes`], [`Error::Unavailable`],
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`],
     /// [`Error::OutcomeUnknown`].
     pub async fn mark_read(
         &self,

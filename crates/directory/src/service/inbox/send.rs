@@ -67,7 +67,7 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Invalid`], [`Error::BatchTooLarge`], [`Error::RequestIdReused`],
-    /// [`Error::NoInboxes`], [`Error::TenantNotFound`], [`Error::Unavailable`];
+    /// [`Error::TenantNotFound`], [`Error::Unavailable`];
     /// [`Error::OutcomeUnknown`] if some recipients may have the notice. The answer has the errors
     /// of single recipients.
     pub async fn send_notice(

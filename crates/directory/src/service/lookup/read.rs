@@ -201,7 +201,7 @@ impl Directory {
 
         let policies = self.policies(&context.tenant).await?;
         let field = || "identifier".to_owned();
-        let keys = policies.claimed_keys(&context.tenant, &identifier, rules);
+        let keys = policies.claimed_keys(&context.tenant, &identifier);
         let claims = self.backend.reads.claims(&keys).await?;
         let refusal = claims.into_iter().enumerate().find_map(|(n, claim)| {
             let (guard, rules_version) = (n > 0, rules.version());

@@ -141,7 +141,7 @@ impl Directory {
             _ => return Ok(String::new()),
         };
         match field {
-            Field::NameWord | Field::NameForm => {
+            Field::NameForm => {
                 let start = AccessPath::of_range(field.clone(), Range::prefix(text));
                 let is_start = self.has_entries(context, &start).await?;
                 let advice = format!("; display_name:\"{text}*\" finds words that begin with it");
@@ -161,16 +161,13 @@ impl Directory {
         }
     }
 
-    /// Whether a path finds a user. Paths that the store cannot evaluate are no reason.
+    /// Whether a path finds a user.
     async fn has_entries(
         &self,
         context: &RequestContext<'_>,
         path: &AccessPath,
     ) -> Result<bool, Error> {
-        match self.backend.search.probe(&context.tenant, path, 1).await {
-            Err(Error::NotSearchable | Error::IndexChanging) => Ok(true),
-            probed => Ok(probed? > 0),
-        }
+        Ok(self.backend.search.probe(&context.tenant, path, 1).await? > 0)
     }
 }
 

@@ -285,7 +285,7 @@ impl Renormalization {
 
     /// The keys of an identifier: its own, then that of its guard.
     fn keys(&self, identifier: &Identifier) -> Vec<IdentityKey> {
-        self.known.policies.claimed_keys(&self.tenant, identifier, self.directory.rules)
+        self.known.policies.claimed_keys(&self.tenant, identifier)
     }
 
     /// The user who has the key of an identifier or of its guard, with the identity that has it.

@@ -57,7 +57,7 @@ impl Parser<'_> {
     fn guarded(&self, handle: &str) -> Result<Option<Guarded>, Error> {
         let raw = RawIdentifier::Handle(handle);
         let handle = parse(self.rules, "internals.guarded_handles", Some(raw))?;
-        Ok(self.rules.guard(&handle).map(|guard| Guarded { handle, guard }))
+        Ok(handle.guard().map(|guard| Guarded { handle, guard }))
     }
 
     pub fn hold(&self, raw: &RawHold<'_>) -> Result<Hold, Error> {

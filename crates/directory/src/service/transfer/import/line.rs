@@ -194,7 +194,6 @@ impl Parser<'_> {
 
     /// The earlier rules by which an identity without a version was exported: those that give its
     /// identifier for its display form, if the present rules give another one for one of both.
-    /// Exports of version 0.1.0 have no versions.
     fn exporting_rules(&self, raw: &RawIdentity<'_>) -> Option<Rules> {
         let identifier = raw.identifier.filter(|_| !raw.display.is_empty())?;
         let typed = displayed(raw.display, identifier)?;
@@ -242,6 +241,9 @@ impl Parser<'_> {
             });
         }
 
+        if let Some(identifier) = self.retyped(raw, origin) {
+            return Ok((identifier, present));
+        }
         let rejected = match parse(self.rules, field, raw.identifier) {
             Ok(identifier) => return Ok((identifier, present)),
             Err(error) => error,
@@ -250,6 +252,13 @@ impl Parser<'_> {
         let forms = raw.identifier.filter(|_| is_phone && origin.has_metadata);
         let forms = forms.map(|raw| self.rules.earlier_forms(raw)).unwrap_or_default();
         forms.into_iter().next_back().map(|number| (number, present)).ok_or(rejected)
+    }
+
+    /// What was typed for an identity of rules that this program does not know any more: they may
+    /// have dropped parts of it.
+    fn retyped(&self, raw: &RawIdentity<'_>, origin: &Origin) -> Option<Identifier> {
+        origin.version.filter(|version| *version < Rules::OLDEST)?;
+        self.rules.parse(displayed(raw.display, raw.identifier?)?).ok()
     }
 
     /// The rules of a version before the present one.

@@ -191,9 +191,6 @@ public final class Reasons {
   /** UNIMPLEMENTED. */
   public static final String SERVICE_UNKNOWN = "SERVICE_UNKNOWN";
 
-  /** FAILED_PRECONDITION. */
-  public static final String STORE_NOT_UPGRADED = "STORE_NOT_UPGRADED";
-
   /** UNAVAILABLE. */
   public static final String STORE_UNAVAILABLE = "STORE_UNAVAILABLE";
 

@@ -1,17 +1,12 @@
-//! Tests of the third version of the rules: addresses of pages, phones, domains and guards. The
-//! fourth version agrees.
+//! Tests of addresses of pages, phones, domains and guards.
 
-use super::{broken_by, check_any, form, form_by};
+use super::{broken, check_any, form};
 use crate::rejection::Rule;
-use crate::{Identifier, PHONE_METADATA, RawIdentifier, Rules};
-
-const VERSIONS: [Rules; 2] = [Rules::THIRD, Rules::PRESENT];
+use crate::{Identifier, PHONE_METADATA, RawIdentifier};
 
 fn assert_forms<'a>(cases: &[(&'a str, &str)], raw: impl Fn(&'a str) -> RawIdentifier<'a>) {
     for (typed, canonical) in cases {
-        for rules in VERSIONS {
-            assert_eq!(form_by(rules, raw(typed)), *canonical, "{typed}");
-        }
+        assert_eq!(form(raw(typed)), *canonical, "{typed}");
         check_any(raw(typed));
     }
 }
@@ -21,9 +16,7 @@ fn assert_rejected<'a>(
     raw: impl Fn(&'a str) -> RawIdentifier<'a>,
 ) {
     for (typed, rule, position) in cases {
-        for rules in VERSIONS {
-            assert_eq!(broken_by(rules, raw(typed)), (*rule, *position), "{typed}");
-        }
+        assert_eq!(broken(raw(typed)), (*rule, *position), "{typed}");
         check_any(raw(typed));
     }
 }
