@@ -70,7 +70,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         traces(&settings)?
     };
 
-    // Handle signals from here on: from here on, there is something to clean up.
+    // A signal must not leave the files that are made below.
     let stop = Stop::new(settings.ephemeral)?;
     let location = StoreLocation::new(&settings.store)?;
     stop.remove_at_once(location.temporary());

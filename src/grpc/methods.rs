@@ -137,7 +137,12 @@ const fn scan(method: Method) -> Method {
 
 /// Shows what a resolver may not see, and changes nothing.
 const fn view(method: Method) -> Method {
-    Method { requirement: Requirement::Role(Role::Viewer), ..method }
+    Method { requirement: Requirement::Role(Role::Viewer), ..read(method) }
+}
+
+/// Changes nothing.
+const fn read(method: Method) -> Method {
+    Method { permit: Some(PermitKind::Read), ..method }
 }
 
 static METHODS: &[Method] = &[
@@ -184,7 +189,7 @@ static METHODS: &[Method] = &[
     admin("/polynym.v1.AdminService/DeleteTenant"),
     scan(view(admin("/polynym.v1.AdminService/ListTenants"))),
     scan(view(admin("/polynym.v1.AdminService/ListTenantHistory"))),
-    scan(admin("/polynym.v1.AdminService/GetUsage")),
+    scan(read(admin("/polynym.v1.AdminService/GetUsage"))),
     scan(view(admin("/polynym.v1.AdminService/ListAttributeNames"))),
     stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
     scan(stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers"))),
@@ -274,13 +279,14 @@ impl routes::Target for Target {
 #[cfg(test)]
 mod tests {
     use prost_reflect::DescriptorPool;
+    use prost_types::method_options::IdempotencyLevel;
 
     use super::*;
     use polynym_proto::DESCRIPTORS;
     use polynym_transport::routes::Target as _;
 
     #[test]
-    fn every_method_of_the_api_is_listed_with_the_role_of_its_service() {
+    fn every_method_of_the_api_is_listed_with_its_role_and_permit() {
         let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
         let mut counts = [0; Role::ALL.len()];
         for service in pool.services() {
@@ -306,6 +312,15 @@ mod tests {
                 assert_eq!(target.method().requirement, Requirement::Role(expected), "{path}");
                 assert_eq!(target.max_streams().is_some(), method.is_server_streaming(), "{path}");
                 assert_eq!(target.name(), method.name());
+                let options = method.method_descriptor_proto().options.clone();
+                let only_reads = options.unwrap_or_default().idempotency_level()
+                    == IdempotencyLevel::NoSideEffects;
+                let permit = match (method.is_server_streaming(), only_reads) {
+                    (true, _) => None,
+                    (false, true) => Some(PermitKind::Read),
+                    (false, false) => Some(PermitKind::Mutation),
+                };
+                assert_eq!(target.method().permit, permit, "{path}");
                 counts[expected as usize] += 1;
             }
         }

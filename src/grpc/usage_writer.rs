@@ -142,7 +142,8 @@ impl UsageWriter {
             }
         }
         while self.unconfirmed.len() > 1 && self.unwritten_counts() > MAX_UNWRITTEN {
-            self.unconfirmed.pop_front();
+            let dropped = self.unconfirmed.pop_front().map_or(0, |batch| batch.counts.len());
+            tracing::warn!(dropped, "usage is lost: the store has not taken it for too long");
         }
     }
 

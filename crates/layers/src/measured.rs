@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use metrics::{Counter, Histogram, counter, histogram};
 
 use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::Error;
+use polynym_directory::error::{Error, ItemError};
 use polynym_directory::model::claim::Claim;
 use polynym_directory::model::ownership::EndedOwnerships;
 use polynym_directory::model::record::{Hold, Record};
@@ -59,6 +59,8 @@ struct Kind {
 }
 
 const OUTCOMES: [&str; 4] = ["ok", "refused", "unavailable", "unknown"];
+/// The index of the outcome of an operation that the store does not answer.
+const UNAVAILABLE: usize = 2;
 
 impl Kind {
     const fn new(name: &'static str) -> Self {
@@ -75,16 +77,37 @@ impl Kind {
         outcome
     }
 
+    /// Measures a look-up of several items: it is unavailable if one of them is.
+    async fn measure_items<T, F>(
+        &self,
+        look_up: impl Future<Output = Result<T, Error>>,
+        items: impl FnOnce(&T) -> &[ItemResult<F>],
+    ) -> Result<T, Error> {
+        let begun = Instant::now();
+        let outcome = look_up.await;
+        let is_away = |item: &ItemResult<F>| matches!(item, Err(ItemError::Unavailable(_)));
+        match &outcome {
+            Ok(found) if items(found).iter().any(is_away) => self.record(begun, UNAVAILABLE),
+            _ => self.count(begun, &outcome),
+        }
+        outcome
+    }
+
     /// Counts one operation that began then.
     fn count<T>(&self, begun: Instant, outcome: &Result<T, Error>) {
-        let seconds = || histogram!(SECONDS.0, "operation" => self.name);
-        self.seconds.get_or_init(seconds).record(begun.elapsed().as_secs_f64());
-        let n = match outcome {
+        let outcome = match outcome {
             Ok(_) => 0,
             Err(Error::OutcomeUnknown(_)) => 3,
-            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => 2,
+            Err(Error::Unavailable(_) | Error::Internal(_) | Error::Overloaded) => UNAVAILABLE,
             Err(_) => 1,
         };
+        self.record(begun, outcome);
+    }
+
+    /// Counts one operation that began then, with the index of its outcome.
+    fn record(&self, begun: Instant, n: usize) {
+        let seconds = || histogram!(SECONDS.0, "operation" => self.name);
+        self.seconds.get_or_init(seconds).record(begun.elapsed().as_secs_f64());
         let count = || counter!(OPERATIONS.0, "operation" => self.name, "outcome" => OUTCOMES[n]);
         self.outcomes[n].get_or_init(count).increment(1);
     }
@@ -109,7 +132,8 @@ impl LookUps for Measured<dyn LookUps> {
         view: View,
         max_staleness: Duration,
     ) -> Result<Resolved, Error> {
-        RESOLVE.measure(self.0.resolve(keys, consistency, view, max_staleness)).await
+        let look_up = self.0.resolve(keys, consistency, view, max_staleness);
+        RESOLVE.measure_items(look_up, |resolved| &resolved.found).await
     }
 
     async fn get(
@@ -118,7 +142,7 @@ impl LookUps for Measured<dyn LookUps> {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        GET.measure(self.0.get(tenant, ids, view)).await
+        GET.measure_items(self.0.get(tenant, ids, view), |users| users).await
     }
 }
 

@@ -14,6 +14,7 @@ use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 use polynym_mongodb::{Mongo, Options};
 use polynym_proto::v1;
 use tokio::task::{JoinSet, spawn_blocking};
+use tokio::time::sleep;
 
 use crate::calls::{Client, handle};
 use crate::server::Server;
@@ -253,7 +254,9 @@ async fn only_those_on_a_shard_that_hangs_are_unavailable() {
     in_time("ResolveIdentity", async || resolve_each(&stage, &together, &mut others).await).await;
     others.join_all().await;
     half_hung(&stage, &store).await;
+    is_known(&stage, &store).await;
     stage.signal(Signal::Continue).await;
+    is_back(&stage, &store).await;
     store.close().await;
 }
 
@@ -270,6 +273,37 @@ async fn half_hung(stage: &Stage, store: &Mongo) {
     let ids: Vec<_> = all.iter().map(|named| named.id).collect();
     let found = store.get(&Tenant::DEFAULT, &ids[..BESIDE], View::Full).await.unwrap();
     assert!(found.iter().all(|user| matches!(user, Ok(Some(_)))));
+}
+
+/// What was given up is answered at once while it is looked up again and again.
+async fn is_known(stage: &Stage, store: &Mongo) {
+    let keys: Vec<_> = stage.mixed().iter().map(Named::key).collect();
+    let mut times = Vec::new();
+    for _ in 0..50 * ROUNDS {
+        let since = Instant::now();
+        let found = store.resolve(&keys, Consistency::Latest, View::Full, Duration::ZERO).await;
+        times.push(since.elapsed());
+        check(stage, &stage.mixed(), found.unwrap().found);
+    }
+    times.sort_unstable();
+    let median = times[times.len() / 2];
+    println!("known to be away: {median:.1?}, at most {:.0?}", times[times.len() - 1]);
+    // A find is late after 50 ms at least.
+    assert!(median < Duration::from_millis(50), "{times:?}");
+}
+
+/// All names are found soon after the shard has come back.
+async fn is_back(stage: &Stage, store: &Mongo) {
+    let all: Vec<_> = stage.beside.iter().chain(&stage.through).map(Named::key).collect();
+    let end = Instant::now() + TIMEOUT;
+    loop {
+        let found = store.resolve(&all, Consistency::Latest, View::Full, Duration::ZERO).await;
+        if found.unwrap().found.iter().all(|owner| matches!(owner, Ok(Some(_)))) {
+            return;
+        }
+        assert!(Instant::now() < end, "some names are still away");
+        sleep(Duration::from_millis(20)).await;
+    }
 }
 
 fn check<T>(stage: &Stage, all: &[Named], found: Vec<ItemResult<T>>) {

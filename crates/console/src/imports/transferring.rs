@@ -25,12 +25,12 @@ use super::{advice, shown};
 /// The time to wait after a stop for the answers to sent lines.
 const STOP_GRACE: Duration = Duration::from_secs(60);
 
-/// What is sent, and how.
+/// The import of a file: the file, the options of the call, and where rejects go.
 pub struct Plan {
     /// A client with the rights of the session.
     pub client: Client,
     pub options: ImportOptions,
-    /// How to read a table; none for lines of JSON.
+    /// The options for reading a table; none for lines of JSON.
     pub given: Option<Given>,
     /// The file for rejects.
     pub rejects: Arc<KeptFile>,

@@ -80,7 +80,7 @@ impl Directory {
 
     async fn expire_user(&self, user: ExpiredUser) -> Result<(), Error> {
         let (tenant, id) = (user.tenant?, user.id);
-        let known = self.tenants.get(&*self.backend.tenants, &tenant).await?;
+        let known = self.tenants.get(&self.backend.tenants, &tenant).await?;
         let KnownTenant { since, policies, .. } = known.unwrap_or_default();
         let now = self.now();
         let mutation = Mutation {

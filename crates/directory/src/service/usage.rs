@@ -92,7 +92,7 @@ impl Directory {
         let tenants: BTreeSet<_> = batch.counts.iter().map(|count| &count.tenant).collect();
         let mut existing = BTreeSet::from([&Tenant::DEFAULT]);
         for tenant in tenants {
-            if self.tenants.get(&*self.backend.tenants, tenant).await?.is_some() {
+            if self.tenants.get(&self.backend.tenants, tenant).await?.is_some() {
                 existing.insert(tenant);
             }
         }

@@ -163,7 +163,8 @@ impl<G: Group> InFlight<G> {
         if let Some(next) = self.reopen() {
             tokio::spawn(next.run());
         }
-        if !may_retry(&outcome, start) || queue.usable_retry().is_none() {
+        let is_early = outcome.is_ok() && start.elapsed() < queue.options.stall_timeout;
+        if is_early || !may_retry(&outcome, start) || queue.usable_retry().is_none() {
             return outcome;
         }
         let (look_up, retried) = LookUp::new(keys);

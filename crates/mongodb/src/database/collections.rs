@@ -41,8 +41,9 @@ pub struct Collections {
     pub sessions: Arc<Sessions>,
     pub version_guard: Arc<VersionGuard>,
     pub reachability: Arc<Reachability>,
-    /// By which look-ups go on without shards that hang; `None` if there is one set of servers.
-    pub lateness: Option<Arc<Lateness>>,
+    /// By which look-ups of each consistency go on without shards that hang; `None` if there is one
+    /// set of servers.
+    pub lateness: Option<[Arc<Lateness>; 3]>,
     pub hints: Arc<OwnerHints>,
     pub cache: Option<Arc<LookupCache>>,
     pub names: Arc<AttributeNames>,
@@ -57,7 +58,8 @@ impl Collections {
     ) -> Self {
         let reachability = Arc::<Reachability>::default();
         Self {
-            lateness: is_routed.then(|| Arc::new(Lateness::new(reachability.clone()))),
+            lateness: is_routed
+                .then(|| [(); 3].map(|()| Arc::new(Lateness::new(reachability.clone())))),
             client: database.client().clone(),
             users: database.collection(USERS),
             identities: database.collection(IDENTITIES),

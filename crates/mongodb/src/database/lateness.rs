@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::reachability::Reachability;
-use crate::database::away::Away;
+use crate::database::away::{Away, range_of};
 use polynym_layers::latency::UsualLatency;
 
 /// The least time after which a find is late, and the same soon after a part of the store was given
@@ -18,6 +18,8 @@ const LEAST: Duration = Duration::from_millis(200);
 const LEAST_WHILE_AWAY: Duration = Duration::from_millis(50);
 /// The time for which a part that was given up counts as away.
 const AWAY: Duration = Duration::from_secs(2);
+/// An id is known to be given up only if a find that began this short before was answered.
+const ANSWERING: Duration = Duration::from_millis(500);
 /// The least time that a single id is waited for.
 const LEAST_TIME: Duration = Duration::from_millis(150);
 /// An id is given up after this many times the latency of the slowest recent find.
@@ -29,7 +31,7 @@ const MAX_PARTS: usize = 32;
 /// The most concurrent probes of ids that are away.
 const MAX_PROBES: usize = 4;
 
-/// The recent latencies of a store's finds.
+/// The recent latencies of a store's finds of one consistency, and what is away for them.
 pub struct Lateness {
     usual: UsualLatency,
     /// The latency of the slowest recent find, in microseconds. Each find lowers it by a sixteenth,
@@ -74,7 +76,7 @@ impl Lateness {
         let peak = self.peak.load(Relaxed);
         self.peak.store((took.as_micros() as u64).max(peak - peak / 16), Relaxed);
         if is_in_time {
-            self.in_time.store(self.micros(start), Relaxed);
+            self.in_time.fetch_max(self.micros(start), Relaxed);
         }
     }
 
@@ -89,21 +91,28 @@ impl Lateness {
         is_recent(self.gave_up.load(Relaxed), self.micros(now))
     }
 
-    /// Records that ids were given up, of which each had a find of its own.
-    pub fn gave_up(&self, ids: &[Bson]) {
-        let now = self.micros(Instant::now());
+    /// Records that an id was given up that had a find of its own, if others are answered now.
+    pub fn gave_up(&self, id: &Bson) {
+        let now = Instant::now();
+        if !self.answers_in_part(now - ANSWERING) {
+            return;
+        }
+        let (index, now) = (range_of(id), self.micros(now));
         let mut away = self.lock();
         if !is_recent(self.gave_up.swap(now, Relaxed), now) {
             away.clear();
         }
-        ids.iter().for_each(|id| away.gave_up(id, now));
+        away.gave_up(index, now);
     }
 
-    /// Records that ids were answered while a part of the store is away.
+    /// Records that ids were answered, if a part of the store is away.
     pub fn ids_answered<'i>(&self, ids: impl Iterator<Item = &'i Bson>) {
-        let now = self.micros(Instant::now());
-        let mut away = self.lock();
-        ids.for_each(|id| away.answered(id, now));
+        let now = Instant::now();
+        if self.is_part_away(now) {
+            let (ranges, now) = (ids.map(range_of).collect::<Vec<_>>(), self.micros(now));
+            let mut away = self.lock();
+            ranges.into_iter().for_each(|index| away.answered(index, now));
+        }
     }
 
     /// Takes the ids that are away out of `ids`: none unless a part was given up shortly before,
@@ -114,14 +123,14 @@ impl Lateness {
             return Vec::new();
         }
         let away = self.lock();
-        ids.extract_if(.., |id| away.contains(id)).collect()
+        ids.extract_if(.., |id| away.contains(range_of(id))).collect()
     }
 
     /// An id of these that are away to find now, with its permit.
     pub fn probe(&self, away: &[Bson], now: Instant) -> Option<(Bson, OwnedSemaphorePermit)> {
         let permit = self.probes.clone().try_acquire_owned().ok()?;
         let (now, mut ranges) = (self.micros(now), self.lock());
-        let id = away.iter().find(|id| ranges.begin_probe(id, now))?;
+        let id = away.iter().find(|id| ranges.begin_probe(range_of(id), now))?;
         Some((id.clone(), permit))
     }
 
@@ -159,7 +168,8 @@ mod tests {
     fn a_find_is_late_sooner_while_a_part_is_away() {
         let lateness = Lateness::new(Arc::default());
         assert_eq!(lateness.late_after(0, Instant::now()), LEAST);
-        lateness.gave_up(&[]);
+        lateness.answered(Instant::now(), true);
+        lateness.gave_up(&"joe".into());
         let now = Instant::now();
         assert_eq!(lateness.late_after(5, now), LEAST_WHILE_AWAY + 5 * EACH_ID);
         assert_eq!(lateness.late_after(0, now + AWAY), LEAST);
@@ -169,10 +179,11 @@ mod tests {
     fn ids_are_away_for_some_time_while_others_answer() {
         let lateness = Lateness::new(Arc::default());
         let away = |now| lateness.take_away(&mut vec!["joe".into(), "ann".into()], now);
-        lateness.gave_up(&["joe".into()]);
+        lateness.gave_up(&"joe".into());
+        lateness.answered(Instant::now(), true);
+        assert_eq!(away(Instant::now()), [], "nothing was answered before");
+        lateness.gave_up(&"joe".into());
         let now = Instant::now();
-        assert_eq!(away(now), [], "nothing answers");
-        lateness.answered(now, true);
         assert_eq!(away(now), ["joe".into()]);
         lateness.answered(now + AWAY, true);
         assert_eq!(away(now + AWAY), [], "the time is over");

@@ -85,10 +85,16 @@ async fn probe(
     id: Bson,
     _permit: OwnedSemaphorePermit,
 ) {
-    plain.time = lateness.time_of_id(plain.time / 4);
-    match timeout(2 * plain.time, plain.send(&from, vec![id.clone()], &[ID])).await {
-        Ok(Ok(_)) => lateness.ids_answered([&id].into_iter()),
-        _ => lateness.gave_up(&[id]),
+    let start = Instant::now();
+    plain.time = lateness.time_of_id(plain.time / 4).max(LEAST_WAIT);
+    let most = plain.time;
+    match timeout(2 * most, plain.send(&from, vec![id.clone()], &[ID])).await {
+        Ok(Ok(_)) => {
+            lateness.answered(start, false);
+            lateness.ids_answered([&id].into_iter());
+        }
+        _ if start.elapsed() >= most => lateness.gave_up(&id),
+        _ => {}
     }
 }
 
@@ -152,9 +158,9 @@ impl Late<'_> {
             if is_unanswered && self.lateness.answers_in_part(self.call.began) {
                 let waited = start.elapsed();
                 let [given_up, over] = self.waits().map(|wait| waited >= wait || fault.is_some());
-                if given_up && count == 1 && !is_known {
+                if given_up && fault.is_none() && count == 1 && !is_known {
                     is_known = true;
-                    self.lateness.gave_up(&ids);
+                    self.lateness.gave_up(&ids[0]);
                 }
                 if over {
                     return Ok(Reply::without(ids));
@@ -250,11 +256,11 @@ impl Late<'_> {
             match timeout(time, self.send(&ids, time, turn)).await {
                 Ok(Ok(Some(reply))) => return reply,
                 Err(_) if self.lateness.time_of_id(self.most()) > time => {}
-                _ if self.lateness.answers_in_part(self.call.began) => {
-                    self.lateness.gave_up(&ids);
+                Err(_) => {
+                    self.lateness.gave_up(&ids[0]);
                     break;
                 }
-                _ => break,
+                Ok(_) => break,
             }
             next_turn = self.lateness.turn(self.end).await;
         }

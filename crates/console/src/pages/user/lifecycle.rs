@@ -102,7 +102,7 @@ pub async fn page(
     show(action, &visit, &tenant, &user, Draft::of(&user, Form::default())).await
 }
 
-/// Does it.
+/// Carries out the action of a confirmed form.
 pub async fn change(
     action: Action,
     visit: Visit,

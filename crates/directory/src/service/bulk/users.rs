@@ -95,7 +95,7 @@ impl BulkRunner {
     }
 
     async fn tenant(&self, change: &BulkChange) -> Result<KnownTenant, Error> {
-        let known = self.directory.tenants.get(&*self.directory.backend.tenants, &change.tenant);
+        let known = self.directory.tenants.get(&self.directory.backend.tenants, &change.tenant);
         known.await?.filter(|tenant| !tenant.is_deleted).ok_or(Error::TenantNotFound)
     }
 

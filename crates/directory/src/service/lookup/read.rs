@@ -309,7 +309,7 @@ impl Directory {
 
     /// A tenant, or the default that its first change creates.
     pub(crate) async fn known_tenant(&self, tenant: &Tenant) -> Result<KnownTenant, Error> {
-        match self.tenants.get(&*self.backend.tenants, tenant).await? {
+        match self.tenants.get(&self.backend.tenants, tenant).await? {
             Some(tenant) => Ok(tenant),
             None if !self.auto_creates(tenant) => Err(Error::TenantNotFound),
             None => Ok(KnownTenant::default()),

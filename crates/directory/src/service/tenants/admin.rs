@@ -116,7 +116,7 @@ impl Directory {
         call: &MutationCall<'_>,
     ) -> Result<KnownTenant, Error> {
         let (name, dry_run) = (&call.context.tenant, call.dry_run);
-        match self.tenants.get(&*self.backend.tenants, name).await? {
+        match self.tenants.get(&self.backend.tenants, name).await? {
             Some(tenant) if tenant.is_deleted => Err(Error::TenantNotFound),
             Some(tenant) => Ok(tenant),
             None if !self.auto_creates(name) => Err(Error::TenantNotFound),

@@ -220,7 +220,7 @@ impl Directory {
         name: &Tenant,
         kind: MutationKind,
     ) -> Result<MutationReport, Error> {
-        let known = self.tenants.get(&*self.backend.tenants, name).await?.unwrap_or_default();
+        let known = self.tenants.get(&self.backend.tenants, name).await?.unwrap_or_default();
         let history_retention = known.policies.history_retention;
         let holds = Default::default();
         let policies = Arc::new(Policies { holds, history_retention, ..Policies::default() });
