@@ -94,7 +94,7 @@ impl Lateness {
     /// Records that an id was given up that had a find of its own, if others are answered now.
     pub fn gave_up(&self, id: &Bson) {
         let now = Instant::now();
-        if !self.answers_in_part(now - ANSWERING) {
+        if !self.answers_in_part(now.checked_sub(ANSWERING).unwrap_or(now)) {
             return;
         }
         let (index, now) = (range_of(id), self.micros(now));
