@@ -150,12 +150,14 @@ impl HeartbeatTask {
         let mut ticks = interval(BEAT_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let closing = loop {
+            // The driver's commands must not be dropped half-way: a beat runs to its end. After a
+            // slow one the next is due at once, unless the store is closed.
             tokio::select! {
-                // The driver's commands must not be dropped half-way: a beat runs to its end.
-                _ = ticks.tick() => {}
+                biased;
                 closing = stopped.wait_for(Option::is_some) => {
                     break closing.ok().and_then(|closing| *closing);
                 }
+                _ = ticks.tick() => {}
             }
             let outcome = self.beat().await;
             self.log(outcome);
