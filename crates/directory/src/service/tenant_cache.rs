@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use tokio::time::timeout;
+
 use crate::error::Error;
 use crate::model::policies::Policies;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
 use crate::stores::Tenants as TenantStore;
 use crate::timestamp::Timestamp;
-use tokio::time::timeout;
 
 /// The lifetime of policies, from the beginning of their read. A change on another server takes
 /// effect after it, and up to [`RETRY`] later if the caller that refreshes the policies leaves.
@@ -18,6 +19,7 @@ pub const FRESH: Duration = Duration::from_secs(5);
 /// The delay before old policies are read again if the last read has failed or not returned, and
 /// the most time that a caller who has old policies waits for newer ones.
 pub const RETRY: Duration = Duration::from_secs(1);
+const LATE: &str = "the read of a tenant is late";
 /// Tenants in the cache: callers may invent names.
 const MAX_TENANTS: usize = 10_000;
 
@@ -90,17 +92,17 @@ impl Tenants {
         }
 
         let mut read = Box::pin(read());
-        let Some((old, _)) = self.known(name, now) else {
-            return Ok(self.learn_read(name, read.await?, now));
-        };
-        match timeout(RETRY, &mut read).await {
-            Ok(Ok(tenant)) => Ok(self.learn_read(name, tenant, now)),
-            Ok(Err(_)) => Ok(old),
-            Err(_) => {
+        let outcome = match self.known(name, now) {
+            None => read.await,
+            Some(_) => timeout(RETRY, &mut read).await.unwrap_or_else(|_| {
                 let (tenants, name) = (self.clone(), name.clone());
                 tokio::spawn(async move { Some(tenants.learn_read(&name, read.await.ok()?, now)) });
-                Ok(old)
-            }
+                Err(Error::Unavailable(LATE.into()))
+            }),
+        };
+        match outcome {
+            Ok(tenant) => Ok(self.learn_read(name, tenant, now)),
+            Err(error) => self.known(name, now).map(|(tenant, _)| tenant).ok_or(error),
         }
     }
 
@@ -237,6 +239,21 @@ mod tests {
         assert_eq!(ask(&tenants, old, Err(())), (Some(1), true), "the old policies");
         assert_eq!(ask(&tenants, old + TICK, Ok(2)), (Some(1), false));
         assert_eq!(ask(&tenants, old + RETRY, Ok(2)), (Some(2), true));
+    }
+
+    #[tokio::test]
+    async fn a_change_during_a_failed_read_is_seen() {
+        let (tenants, start) = (Tenants::default(), Instant::now());
+        assert_eq!(ask(&tenants, start, Ok(1)), (Some(1), true));
+        let old = start + FRESH;
+        let changed = tenants.clone();
+        let read = || async move {
+            let tenant = Some(KnownTenant::from(&record(2)));
+            changed.learn_change(&Tenant::DEFAULT, tenant, old);
+            Err(Error::Unavailable("away".into()))
+        };
+        let known = tenants.get_at(old, &Tenant::DEFAULT, read).await.unwrap();
+        assert_eq!(known.unwrap().policies.undo_window.as_secs(), 2);
     }
 
     #[tokio::test]
