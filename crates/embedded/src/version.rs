@@ -1,6 +1,7 @@
 //! The versions that a program supports.
 
 use polynym_identifier::RULES_VERSION;
+use polynym_store_common::unsupported::advice;
 
 /// The present version of the schema, which `tables` describes.
 pub const VERSION: u64 = 10;
@@ -21,12 +22,8 @@ impl Supported {
     /// The versions that this program supports.
     pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
 
-    /// What to do with a store of versions that the program does not support.
+    /// The advice for a store of versions that the program does not support.
     pub const fn advice(self, schema: u64, rules: u32) -> &'static str {
-        if schema > self.schema || rules > self.rules {
-            "use a newer program"
-        } else {
-            "export it with the program that wrote it, and import that with this one"
-        }
+        advice(schema > self.schema || rules > self.rules)
     }
 }

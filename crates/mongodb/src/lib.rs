@@ -33,6 +33,7 @@ pub use client::supported::Supported;
 pub use database::operations::Mongo;
 pub use presence::heartbeat::Beat;
 pub use presence::servers::Reading;
+pub use schema::hash::hash;
 pub use schema::versions::BECAME_SHARD;
 pub use setup::init::{InitOptions, init};
 pub use setup::integrity::IntegritySession;

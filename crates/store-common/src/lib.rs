@@ -1,5 +1,6 @@
 //! The parts that both stores share: integrity checks, ids of attributes, hints of owners, found
-//! users, recent items by tenant, unreadable records, and the gauges of the stored versions.
+//! users, recent items by tenant, unreadable records, unsupported stores, and the gauges of the
+//! stored versions.
 
 pub mod attribute_names;
 pub mod integrity;
@@ -7,4 +8,5 @@ pub mod owner_hints;
 pub mod searched;
 pub mod tenant_window;
 pub mod unreadable;
+pub mod unsupported;
 pub mod version_gauges;

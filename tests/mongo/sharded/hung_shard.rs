@@ -275,7 +275,7 @@ async fn half_hung(stage: &Stage, store: &Mongo) {
     assert!(found.iter().all(|user| matches!(user, Ok(Some(_)))));
 }
 
-/// What was given up is answered at once while it is looked up again and again.
+/// Once ids are known to be away, batches with them are answered in the usual time.
 async fn is_known(stage: &Stage, store: &Mongo) {
     let keys: Vec<_> = stage.mixed().iter().map(Named::key).collect();
     let mut times = Vec::new();

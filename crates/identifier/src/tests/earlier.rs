@@ -3,7 +3,7 @@
 use crate::rejection::Rejection;
 use crate::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rules};
 
-/// Made-up next rules, in which handles have no digits and emails no dots before the `@`.
+/// Made-up next rules, in which emails have no dots before the `@`.
 fn next() -> Rules {
     fn parse(raw: RawIdentifier<'_>) -> Result<Identifier, Rejection> {
         let identifier = Identifier::parse(raw)?;

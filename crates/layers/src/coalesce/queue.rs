@@ -163,6 +163,7 @@ impl<G: Group> InFlight<G> {
         if let Some(next) = self.reopen() {
             tokio::spawn(next.run());
         }
+        // An answer that came at once needs no retry: the store knows which part of it hangs.
         let is_early = outcome.is_ok() && start.elapsed() < queue.options.stall_timeout;
         if is_early || !may_retry(&outcome, start) || queue.usable_retry().is_none() {
             return outcome;

@@ -1,6 +1,7 @@
 //! The versions that a program supports.
 
 use polynym_identifier::RULES_VERSION;
+use polynym_store_common::unsupported::advice;
 
 /// The current version of the schema.
 pub const VERSION: i64 = 14;
@@ -21,12 +22,8 @@ impl Supported {
     /// The versions that this program supports.
     pub const PRESENT: Self = Self { schema: VERSION, rules: RULES_VERSION };
 
-    /// What to do with a store of versions that the program does not support.
+    /// The advice for a store of versions that the program does not support.
     pub const fn advice(self, schema: i64, rules: u32) -> &'static str {
-        if schema > self.schema || rules > self.rules {
-            "use a newer program"
-        } else {
-            "export it with the program that wrote it, and import that with this one"
-        }
+        advice(schema > self.schema || rules > self.rules)
     }
 }

@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
-use md5::{Digest, Md5};
-use mongodb::bson::Bson;
+use mongodb::bson::{Bson, RawBsonRef};
+
+use crate::schema::hash::hash;
 
 /// The ranges of each collection: those of users, then those of keys.
 const RANGES: usize = 4_096;
@@ -109,25 +110,14 @@ pub fn range_of(id: &Bson) -> usize {
             start.iter_mut().zip(&id.bytes).for_each(|(to, byte)| *to = *byte);
             (0, u64::from_be_bytes(start))
         }
-        Bson::String(key) => (RANGES, hash(key).cast_unsigned() ^ 1 << 63),
+        Bson::String(key) => (RANGES, hash_of(key).cast_unsigned() ^ 1 << 63),
         _ => (RANGES, 0),
     };
     first + (position / (u64::MAX / RANGES as u64 + 1)) as usize
 }
 
-/// MongoDB's hash of a string, by which a hashed index orders it: the first half of the MD5 of a
-/// seed, the type and the value ("Hashed Indexes" in MongoDB's manual).
-pub fn hash(text: &str) -> i64 {
-    const SEED: i32 = 0;
-    const STRING: i32 = 15;
-    let digest = Md5::new()
-        .chain_update(SEED.to_le_bytes())
-        .chain_update(STRING.to_le_bytes())
-        .chain_update((text.len() as i32 + 1).to_le_bytes())
-        .chain_update(text)
-        .chain_update([0])
-        .finalize();
-    digest.first_chunk().map_or(0, |first| i64::from_le_bytes(*first))
+fn hash_of(key: &str) -> i64 {
+    hash(RawBsonRef::String(key)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -156,7 +146,7 @@ mod tests {
     fn ids_and_hashes_are_spread_over_ranges_in_their_order() {
         assert_eq!([0, 1, 4_095].map(|n| range_of(&first_id(n))), [0, 1, 4_095]);
         let keys = (0..1_000).map(|n| format!("default,handle,user{n}"));
-        let mut keys: Vec<_> = keys.map(|key| (hash(&key), Bson::String(key))).collect();
+        let mut keys: Vec<_> = keys.map(|key| (hash_of(&key), Bson::String(key))).collect();
         keys.sort_unstable_by_key(|(hash, _)| *hash);
         let ranges: Vec<_> = keys.iter().map(|(_, key)| range_of(key)).collect();
         assert!(ranges.is_sorted() && ranges[0] >= RANGES && ranges[999] < 2 * RANGES);
@@ -165,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_hash_is_that_of_mongodb() {
-        assert_eq!(hash("default,email,joe@example.com"), 6_172_380_070_534_764_253);
+        assert_eq!(hash_of("default,email,joe@example.com"), 6_172_380_070_534_764_253);
     }
 
     #[test]

@@ -41,8 +41,8 @@ pub struct Collections {
     pub sessions: Arc<Sessions>,
     pub version_guard: Arc<VersionGuard>,
     pub reachability: Arc<Reachability>,
-    /// By which look-ups of each consistency go on without shards that hang; `None` if there is one
-    /// set of servers.
+    /// The latencies of look-ups, by consistency; `None` if there is one set of servers, so that
+    /// no part of it can hang.
     pub lateness: Option<[Arc<Lateness>; 3]>,
     pub hints: Arc<OwnerHints>,
     pub cache: Option<Arc<LookupCache>>,

@@ -126,7 +126,7 @@ impl Lateness {
         ids.extract_if(.., |id| away.contains(range_of(id))).collect()
     }
 
-    /// An id of these that are away to find now, with its permit.
+    /// The id to probe now among these, which are away, and the permit for it.
     pub fn probe(&self, away: &[Bson], now: Instant) -> Option<(Bson, OwnedSemaphorePermit)> {
         let permit = self.probes.clone().try_acquire_owned().ok()?;
         let (now, mut ranges) = (self.micros(now), self.lock());

@@ -59,18 +59,20 @@ enum WantedUser {
 impl Collections {
     /// The read mode of a call for a consistency.
     pub fn read_mode(&self, consistency: Consistency, call: Call) -> ReadMode<'static, 'static> {
-        let (index, concern, preference) = match consistency {
-            Consistency::Latest => (0, ReadConcern::majority(), ReadPreference::Primary),
-            Consistency::Linearizable => (1, ReadConcern::linearizable(), ReadPreference::Primary),
+        let (concern, preference) = match consistency {
+            Consistency::Latest => (ReadConcern::majority(), ReadPreference::Primary),
+            Consistency::Linearizable => (ReadConcern::linearizable(), ReadPreference::Primary),
             Consistency::Eventual => {
-                (2, ReadConcern::majority(), ReadPreference::Nearest { options: None })
+                (ReadConcern::majority(), ReadPreference::Nearest { options: None })
             }
         };
 
         let criteria = SelectionCriteria::ReadPreference(preference);
         let plain = PlainFind { concern, criteria, time: self.timeout };
         match &self.lateness {
-            Some(lateness) => ReadMode::InParts(plain, call, lateness[index].clone()),
+            Some(lateness) => {
+                ReadMode::InParts(plain, call, lateness[consistency as usize].clone())
+            }
             None => ReadMode::Plain(plain),
         }
     }

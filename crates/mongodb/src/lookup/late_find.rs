@@ -157,12 +157,12 @@ impl Late<'_> {
         loop {
             if is_unanswered && self.lateness.answers_in_part(self.call.began) {
                 let waited = start.elapsed();
-                let [given_up, over] = self.waits().map(|wait| waited >= wait || fault.is_some());
-                if given_up && fault.is_none() && count == 1 && !is_known {
+                let [is_away, is_over] = self.waits().map(|wait| waited >= wait || fault.is_some());
+                if is_away && fault.is_none() && count == 1 && !is_known {
                     is_known = true;
                     self.lateness.gave_up(&ids[0]);
                 }
-                if over {
+                if is_over {
                     return Ok(Reply::without(ids));
                 }
             }
@@ -191,8 +191,9 @@ impl Late<'_> {
         }
     }
 
-    /// The times after which a find is given up of which no part is answered, while other finds
-    /// are: for later finds, and for its call. It delays other keys of its call.
+    /// The times after which a find without any answer is given up while other finds are answered.
+    /// After the first its id is away for later finds, after the second the find ends. That of a
+    /// call for several keys ends sooner, because it delays the others.
     fn waits(&self) -> [Duration; 2] {
         let most = self.most();
         let time = self.lateness.time_of_id(most).max(LEAST_WAIT);

@@ -5,6 +5,7 @@ pub mod bson;
 pub mod claim;
 pub mod event;
 pub mod fields;
+pub mod hash;
 pub mod preserved;
 pub mod request;
 pub mod tail;

@@ -3,8 +3,8 @@
 use futures_util::TryStreamExt;
 use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
-use super::front::hash;
 use super::sharded::Sharded;
+use polynym_mongodb::hash;
 
 /// The chunks of a collection that is sharded on `{ _id: "hashed" }`.
 pub struct Hashed {

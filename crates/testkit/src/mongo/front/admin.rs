@@ -5,9 +5,9 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::chunks::is_hashed;
 use super::fault::{Fault, is_ok};
-use super::hash::hash;
 use super::links::{CONFIG, Links, majority};
 use super::tables::{Tables, collection, config};
+use polynym_mongodb::hash;
 
 /// Fields of the client connection, which are not forwarded.
 const CONNECTION_FIELDS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];

@@ -7,8 +7,8 @@ use mongodb::bson::{
 };
 
 use super::fault::Fault;
-use super::hash::hash;
 use super::links::Links;
+use polynym_mongodb::hash;
 
 /// A shard key, ordered as MongoDB orders these types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -254,8 +254,8 @@ impl Parser<'_> {
         forms.into_iter().next_back().map(|number| (number, present)).ok_or(rejected)
     }
 
-    /// What was typed for an identity of rules that this program does not know any more: they may
-    /// have dropped parts of it.
+    /// The identifier as it was typed, by the present rules, if the rules of the line are older
+    /// than those that this program knows: their canonical form may lack parts of it.
     fn retyped(&self, raw: &RawIdentity<'_>, origin: &Origin) -> Option<Identifier> {
         origin.version.filter(|version| *version < Rules::OLDEST)?;
         self.rules.parse(displayed(raw.display, raw.identifier?)?).ok()
