@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { download, heading, home, open, paste, sees } from "../harness/steps.mjs";
 import { inBothModes } from "../harness/variants.mjs";
 
@@ -44,7 +45,10 @@ describe("histories", () => {
   inBothModes("who owned an identifier before is shown, and who did at a time", async ({ page, api, tenant, check }) => {
     const ann = await api.create("Ann Lee", ["handle:shared", "handle:ann"]);
     const bob = await api.create("Bob Ray");
+    // Times have milliseconds: neither change may share its own with this one.
+    await pause(5);
     const before = new Date().toISOString();
+    await pause(5);
     await api.call("Registry.MoveIdentity", { fromUserId: ann.userId, toUserId: bob.userId, identifier: { handle: "shared" } });
     await page.goto(`${home(tenant)}/`);
     await paste(page, "@shared");
