@@ -1,9 +1,8 @@
 //! The HTTP listener: the API over Connect, imports, exports and watches as lines, and pages.
 
-mod lines;
-mod watch;
+pub(crate) mod lines;
+pub(crate) mod watch;
 
-use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -25,22 +24,8 @@ fn pages(prefix: String) -> Vec<Page> {
 
 /// The services of an HTTP listener: the API below `prefix`, also for web pages of
 /// `allowed_origins`, and a site beside it.
-///
-/// # Errors
-/// The descriptors of the API cannot be read.
-pub fn api(
-    prefix: String,
-    allowed_origins: Vec<String>,
-    site: Option<Box<dyn Site>>,
-) -> io::Result<Arc<Http>> {
+pub fn api(prefix: String, allowed_origins: Vec<String>, site: Option<Box<dyn Site>>) -> Arc<Http> {
     let pages = pages(prefix.clone());
-    let options = HttpOptions {
-        prefix,
-        allowed_origins,
-        descriptors: DESCRIPTORS,
-        lines: &lines::METHODS,
-        pages,
-        site,
-    };
-    Http::new(options).map(Arc::new).map_err(io::Error::other)
+    let options = HttpOptions { prefix, allowed_origins, pages, site };
+    Arc::new(Http::new(options))
 }

@@ -8,8 +8,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::api::Api;
 use super::authorization::{authorized, permitted_tenant};
-use super::status::{reason, status};
-use super::stubs::admin_service_server::AdminService;
+use super::status::status;
 use super::{convert, policies};
 use polynym_access::Call;
 use polynym_directory::encoded::encode::identifier_message;
@@ -36,15 +35,14 @@ const MAX_PAGE_SIZE: usize = 1_000;
 /// The tenants in one read of the store.
 const TENANT_BATCH: usize = 50;
 
-#[tonic::async_trait]
-impl AdminService for Api {
-    async fn purge_user(
+impl Api {
+    pub async fn purge_user(
         &self,
-        request: Request<v1::PurgeUserRequest>,
+        call: &Call,
+        request: v1::PurgeUserRequest,
     ) -> Result<Response<v1::PurgeUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let purged = self.directory.purge(mutation, &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::PurgeUserResponse {
@@ -52,12 +50,12 @@ impl AdminService for Api {
         }))
     }
 
-    async fn release_hold(
+    pub async fn release_hold(
         &self,
-        request: Request<v1::ReleaseHoldRequest>,
+        call: &Call,
+        request: v1::ReleaseHoldRequest,
     ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, "", &request.request_id)?;
         let raw = raw_identifier(request.identifier.as_ref());
         let identifier = self.directory.release_hold(mutation, raw).await.map_err(status)?;
         Ok(Response::new(v1::ReleaseHoldResponse {
@@ -65,13 +63,13 @@ impl AdminService for Api {
         }))
     }
 
-    type RenormalizeStream =
-        Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>;
-
-    async fn renormalize(
+    pub async fn renormalize(
         &self,
         request: Request<v1::RenormalizeRequest>,
-    ) -> Result<Response<Self::RenormalizeStream>, Status> {
+    ) -> Result<
+        Response<Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>>,
+        Status,
+    > {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
         let run = self
@@ -87,23 +85,23 @@ impl AdminService for Api {
         Ok(Response::new(Box::pin(steps)))
     }
 
-    async fn get_tenant(
+    pub async fn get_tenant(
         &self,
-        request: Request<v1::GetTenantRequest>,
+        call: &Call,
+        request: v1::GetTenantRequest,
     ) -> Result<Response<v1::GetTenantResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let name = permitted_tenant(&call, &request.tenant)?;
+        let name = permitted_tenant(call, &request.tenant)?;
         let tenant = self.directory.tenant(&name).await.map_err(status)?;
         Ok(Response::new(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
-    async fn update_tenant(
+    pub async fn update_tenant(
         &self,
-        request: Request<v1::UpdateTenantRequest>,
+        call: &Call,
+        request: v1::UpdateTenantRequest,
     ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let update = policies::update(request.policies.as_ref(), paths).map_err(status)?;
@@ -111,58 +109,50 @@ impl AdminService for Api {
         Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
     }
 
-    async fn delete_tenant(
+    pub async fn delete_tenant(
         &self,
-        request: Request<v1::DeleteTenantRequest>,
+        call: &Call,
+        request: v1::DeleteTenantRequest,
     ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let deleted = self.directory.delete_tenant(mutation, request.force).await;
         let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
         Ok(Response::new(v1::DeleteTenantResponse { tenant }))
     }
 
-    type ImportUsersStream = import::Responses;
-
-    async fn import_users(
+    pub async fn import_users(
         &self,
         request: Request<Streaming<v1::ImportUsersRequest>>,
-    ) -> Result<Response<Self::ImportUsersStream>, Status> {
+    ) -> Result<Response<import::Responses>, Status> {
         let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, requests) = authorized(request)?;
         Ok(Response::new(import::import(self.directory.clone(), call, requests, permit)))
     }
 
-    type ExportUsersStream = export::Responses;
-
-    async fn export_users(
+    pub async fn export_users(
         &self,
         request: Request<v1::ExportUsersRequest>,
-    ) -> Result<Response<Self::ExportUsersStream>, Status> {
+    ) -> Result<Response<export::Responses>, Status> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
         Ok(Response::new(export::export(&self.directory, tenant, &request).await?))
     }
 
-    type FindDuplicatesStream = duplicates::Responses;
-
-    async fn find_duplicates(
+    pub async fn find_duplicates(
         &self,
         request: Request<v1::FindDuplicatesRequest>,
-    ) -> Result<Response<Self::FindDuplicatesStream>, Status> {
+    ) -> Result<Response<duplicates::Responses>, Status> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
         Ok(Response::new(duplicates::find(&self.directory, tenant, &request).await?))
     }
 
-    type UndoOperationStream = undo::Responses;
-
-    async fn undo_operation(
+    pub async fn undo_operation(
         &self,
         request: Request<v1::UndoOperationRequest>,
-    ) -> Result<Response<Self::UndoOperationStream>, Status> {
+    ) -> Result<Response<undo::Responses>, Status> {
         let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, request) = authorized(request)?;
         let mut mutation = self.mutation(&call, &request.tenant, "", "")?;
@@ -171,32 +161,30 @@ impl AdminService for Api {
         Ok(Response::new(undo::undo(undo.map_err(status)?, permit)))
     }
 
-    type BackupStoreStream = backup::Responses;
-
-    async fn backup_store(
+    pub async fn backup_store(
         &self,
         request: Request<v1::BackupStoreRequest>,
-    ) -> Result<Response<Self::BackupStoreStream>, Status> {
+    ) -> Result<Response<backup::Responses>, Status> {
         let (call, _) = authorized(request)?;
         Ok(Response::new(backup::backup(self.directory.clone(), &call)?))
     }
 
-    async fn list_tenants(
+    pub async fn list_tenants(
         &self,
-        request: Request<v1::ListTenantsRequest>,
+        call: &Call,
+        request: v1::ListTenantsRequest,
     ) -> Result<Response<v1::ListTenantsResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let size = page_size(request.page_size).map_err(status)?;
-        let page = self.permitted_tenants(&call, &request.tenant, request.page_token, size);
+        let page = self.permitted_tenants(call, &request.tenant, request.page_token, size);
         Ok(Response::new(page.await.map_err(status)?))
     }
 
-    async fn list_tenant_history(
+    pub async fn list_tenant_history(
         &self,
-        request: Request<v1::ListTenantHistoryRequest>,
+        call: &Call,
+        request: v1::ListTenantHistoryRequest,
     ) -> Result<Response<v1::ListTenantHistoryResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let history = convert::tenant_history(&request).map_err(status)?;
         let page = self.directory.tenant_history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListTenantHistoryResponse {
@@ -205,23 +193,23 @@ impl AdminService for Api {
         }))
     }
 
-    async fn get_usage(
+    pub async fn get_usage(
         &self,
-        request: Request<v1::GetUsageRequest>,
+        call: &Call,
+        request: v1::GetUsageRequest,
     ) -> Result<Response<v1::GetUsageResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let report_request = usage::usage_request(&request).map_err(status)?;
         let report = self.directory.usage(&context, report_request).await.map_err(status)?;
         Ok(Response::new(usage::usage_response(report)))
     }
 
-    async fn list_attribute_names(
+    pub async fn list_attribute_names(
         &self,
-        request: Request<v1::ListAttributeNamesRequest>,
+        call: &Call,
+        request: v1::ListAttributeNamesRequest,
     ) -> Result<Response<v1::ListAttributeNamesResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let tenant = permitted_tenant(&call, &request.tenant)?;
+        let tenant = permitted_tenant(call, &request.tenant)?;
         let size = page_size(request.page_size).map_err(status)?;
         // One more than requested shows whether another page follows.
         let listed = self.directory.attribute_names(&tenant, &request.page_token, size + 1).await;
@@ -303,7 +291,7 @@ fn unreadable_message(user: &LocalityId) -> ProblemMessage {
     let error = Error::Internal("the record of a user cannot be read".into());
     ProblemMessage {
         user_id: user.to_string(),
-        reason: reason(&error).to_owned(),
+        reason: error.reason().to_owned(),
         message: "its stored record cannot be read: run `polynym store verify`".to_owned(),
         ..ProblemMessage::default()
     }
@@ -314,7 +302,7 @@ fn problem_message(problem: &Problem) -> ProblemMessage {
     ProblemMessage {
         user_id: problem.user.to_string(),
         identifier: Some(identifier_message(&problem.identifier)),
-        reason: reason(&problem.error).to_owned(),
+        reason: problem.error.reason().to_owned(),
         message: problem.error.to_string(),
         new_identifier: Some(identifier_message(&problem.renormalized)),
         other_user_id: other.map(|(user, _)| user.to_string()).unwrap_or_default(),

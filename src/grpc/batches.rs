@@ -8,6 +8,8 @@ use super::status::status;
 use polynym_access::{Caller, MAX_BATCHES};
 use polynym_directory::error::Error;
 use polynym_directory::model::unknown;
+use polynym_transport::method::Handler;
+use polynym_transport::request_body::{PREFIX, RequestBody};
 use polynym_transport::rich_status::internal;
 
 /// The permits of all callers for batches, searches and pages.
@@ -37,12 +39,21 @@ impl BatchPermits {
 /// The tag of a batch's items in both messages.
 const ITEMS_TAG: u32 = 2;
 
+/// The handler of a method with a batch of at most `limit` items.
+pub fn batch(limit: usize, handler: Handler) -> Handler {
+    Box::new(move |request| {
+        if let RequestBody::Complete(bytes) = request.body()
+            && let Err(refusal) = check_batch(bytes.get(PREFIX..).unwrap_or_default(), limit)
+        {
+            return Box::pin(std::future::ready(refusal.into_http()));
+        }
+        handler(request)
+    })
+}
+
 /// Rejects a batch of too many items before decoding: an empty item has two bytes, and many times
 /// that once decoded.
-pub fn check_batch(path: &str, message: &[u8], limit: usize) -> Result<(), Status> {
-    if !path.ends_with("/BatchResolveIdentities") && !path.ends_with("/BatchGetUsers") {
-        return Ok(());
-    }
+fn check_batch(message: &[u8], limit: usize) -> Result<(), Status> {
     let count = unknown::fields(message).filter(|field| field.tag == ITEMS_TAG).count();
     if count > limit { Err(status(Error::BatchTooLarge { limit, count })) } else { Ok(()) }
 }
@@ -82,10 +93,8 @@ mod tests {
     #[test]
     fn items_are_counted_before_they_are_decoded() {
         let items = |count: usize| [0x12, 1, 0xff].repeat(count);
-        let path = "/polynym.v1.DirectoryService/BatchResolveIdentities";
-        assert!(check_batch(path, &items(1_000), 1_000).is_ok());
-        let refused = check_batch(path, &items(300_000), 1_000).unwrap_err();
+        assert!(check_batch(&items(1_000), 1_000).is_ok());
+        let refused = check_batch(&items(300_000), 1_000).unwrap_err();
         assert_eq!(refused.get_details_error_info().unwrap().metadata["value"], "300000");
-        assert!(check_batch("/polynym.v1.DirectoryService/GetUser", &items(1_001), 1_000).is_ok());
     }
 }

@@ -7,9 +7,8 @@ use prost_types::Timestamp as ProtoTimestamp;
 use tonic::{Request, Response, Status};
 
 use super::api::{Api, count_misses, look_up_tenant};
-use super::authorization::{authorized, role_too_low};
-use super::status::{reason, status};
-use super::stubs::directory_service_server::DirectoryService;
+use super::authorization::authorized;
+use super::status::status;
 use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
 use polynym_directory::encoded::encode::identifier_message;
@@ -21,6 +20,7 @@ use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::RawIdentifier;
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;
+use polynym_transport::protocol;
 
 mod batch;
 mod read_mask;
@@ -28,14 +28,13 @@ mod read_mask;
 use batch::fill;
 use read_mask::ReadMask;
 
-#[tonic::async_trait]
-impl DirectoryService for Api {
-    async fn resolve_identity(
+impl Api {
+    pub async fn resolve_identity(
         &self,
-        request: Request<v1::ResolveIdentityRequest>,
+        call: &Call,
+        request: v1::ResolveIdentityRequest,
     ) -> Result<Response<raw_response::Resolved>, Status> {
-        let (call, request) = authorized(request)?;
-        let tenant = look_up_tenant(&call, &request.tenant)?;
+        let tenant = look_up_tenant(call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -45,26 +44,26 @@ impl DirectoryService for Api {
             view: mask.view(),
         };
         let raw = raw_identifier(request.identifier.as_ref());
-        let resolved = match as_of(&call, request.as_of.as_ref())? {
+        let resolved = match as_of(call, request.as_of.as_ref())? {
             None => self.directory.resolve(&tenant, raw, options).await,
             Some(time) => {
                 let context = self.directory.context(tenant, &call.name, call.method(), "");
                 self.directory.resolve_as_of(&context, raw, time, options.view).await
             }
         };
-        count_misses(&call, [&resolved]);
-        count_resolves(&call, [(&raw, &resolved)]);
+        count_misses(call, [&resolved]);
+        count_resolves(call, [(&raw, &resolved)]);
         let (found, reads) = resolved.map_err(status)?;
         resolve_reads().record(reads);
         Ok(with_reads(mask.apply_to_found(found).into(), reads))
     }
 
-    async fn batch_resolve_identities(
+    pub async fn batch_resolve_identities(
         &self,
-        request: Request<v1::BatchResolveIdentitiesRequest>,
+        call: &Call,
+        request: v1::BatchResolveIdentitiesRequest,
     ) -> Result<Response<raw_response::BatchResolved>, Status> {
-        let (call, request) = authorized(request)?;
-        let tenant = look_up_tenant(&call, &request.tenant)?;
+        let tenant = look_up_tenant(call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let options = ResolveOptions {
             max_staleness: convert::max_staleness(request.max_staleness.as_ref())
@@ -75,8 +74,8 @@ impl DirectoryService for Api {
         };
         let raw: Vec<_> =
             request.identifiers.iter().map(|message| raw_identifier(Some(message))).collect();
-        let _permit = self.batch_permits.take(&call).await?;
-        let resolved = match as_of(&call, request.as_of.as_ref())? {
+        let _permit = self.batch_permits.take(call).await?;
+        let resolved = match as_of(call, request.as_of.as_ref())? {
             None => self.directory.batch_resolve(&tenant, &raw, options).await,
             Some(time) => {
                 let context = self.directory.context(tenant, &call.name, call.method(), "");
@@ -84,58 +83,58 @@ impl DirectoryService for Api {
             }
         };
         let (outcomes, reads) = resolved.map_err(status)?;
-        count_misses(&call, &outcomes);
-        count_resolves(&call, raw.iter().zip(&outcomes));
+        count_misses(call, &outcomes);
+        count_resolves(call, raw.iter().zip(&outcomes));
         let masked =
             outcomes.into_iter().map(|outcome| outcome.map(|found| mask.apply_to_found(found)));
         Ok(with_reads(raw_response::BatchResolved { results: fill(masked.collect()) }, reads))
     }
 
-    async fn get_user(
+    pub async fn get_user(
         &self,
-        request: Request<v1::GetUserRequest>,
+        call: &Call,
+        request: v1::GetUserRequest,
     ) -> Result<Response<raw_response::Got>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.look_up(&call, &request.tenant)?;
+        let context = self.look_up(call, &request.tenant)?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.get(&context, &request.user_id, mask.view()).await;
-        count_misses(&call, [&got]);
+        count_misses(call, [&got]);
         Ok(Response::new(mask.apply_to_got(got.map_err(status)?).into()))
     }
 
-    async fn batch_get_users(
+    pub async fn batch_get_users(
         &self,
-        request: Request<v1::BatchGetUsersRequest>,
+        call: &Call,
+        request: v1::BatchGetUsersRequest,
     ) -> Result<Response<raw_response::BatchGot>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.look_up(&call, &request.tenant)?;
-        let _permit = self.batch_permits.take(&call).await?;
+        let context = self.look_up(call, &request.tenant)?;
+        let _permit = self.batch_permits.take(call).await?;
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
         let outcomes = got.map_err(status)?;
-        count_misses(&call, &outcomes);
+        count_misses(call, &outcomes);
         let masked = outcomes.into_iter().map(|outcome| outcome.map(|got| mask.apply_to_got(got)));
         Ok(Response::new(raw_response::BatchGot { results: fill(masked.collect()) }))
     }
 
-    async fn normalize_identity(
+    pub async fn normalize_identity(
         &self,
-        request: Request<v1::NormalizeIdentityRequest>,
+        call: &Call,
+        request: v1::NormalizeIdentityRequest,
     ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let raw = raw_identifier(request.identifier.as_ref());
         let (normalization, rules_version, key) =
             self.directory.normalize(&context, raw).await.map_err(status)?;
         Ok(Response::new(convert::normalization(normalization, rules_version, key)))
     }
 
-    async fn check_identity(
+    pub async fn check_identity(
         &self,
-        request: Request<v1::CheckIdentityRequest>,
+        call: &Call,
+        request: v1::CheckIdentityRequest,
     ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.look_up(&call, &request.tenant)?;
+        let context = self.look_up(call, &request.tenant)?;
         let raw = raw_identifier(request.identifier.as_ref());
         // Either answer reveals whether the identifier is taken.
         call.record_misses(1);
@@ -151,23 +150,23 @@ impl DirectoryService for Api {
 
         Ok(Response::new(v1::CheckIdentityResponse {
             available: refusal.is_none(),
-            reason: refusal.as_ref().map_or("", reason).to_owned(),
+            reason: refusal.as_ref().map_or("", Error::reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
             held_until,
         }))
     }
 
-    async fn search_users(
+    pub async fn search_users(
         &self,
-        request: Request<v1::SearchUsersRequest>,
+        call: &Call,
+        request: v1::SearchUsersRequest,
     ) -> Result<Response<raw_response::Searched>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         if request.explain && call.role < Role::Admin {
-            return Err(role_too_low("explain", Role::Admin));
+            return Err(protocol::role_too_low("explain", Role::Admin));
         }
         let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
-        let _permit = self.batch_permits.take(&call).await?;
+        let _permit = self.batch_permits.take(call).await?;
         let search = SearchRequest {
             filter: &request.filter,
             order_by: &request.order_by,
@@ -188,14 +187,14 @@ impl DirectoryService for Api {
         }))
     }
 
-    async fn list_history(
+    pub async fn list_history(
         &self,
-        request: Request<v1::ListHistoryRequest>,
+        call: &Call,
+        request: v1::ListHistoryRequest,
     ) -> Result<Response<v1::ListHistoryResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let history = convert::history(&request).map_err(status)?;
-        let _permit = self.batch_permits.take(&call).await?;
+        let _permit = self.batch_permits.take(call).await?;
         let page = self.directory.history(&context, history).await.map_err(status)?;
         Ok(Response::new(v1::ListHistoryResponse {
             events: page.events.iter().map(event_message).collect(),
@@ -203,25 +202,25 @@ impl DirectoryService for Api {
         }))
     }
 
-    async fn list_owners(
+    pub async fn list_owners(
         &self,
-        request: Request<v1::ListOwnersRequest>,
+        call: &Call,
+        request: v1::ListOwnersRequest,
     ) -> Result<Response<v1::ListOwnersResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let raw = raw_identifier(request.identifier.as_ref());
         let owners = self.directory.list_owners(&context, raw).await.map_err(status)?;
         Ok(Response::new(convert::owners(owners)))
     }
 
-    async fn list_events(
+    pub async fn list_events(
         &self,
-        request: Request<v1::ListEventsRequest>,
+        call: &Call,
+        request: v1::ListEventsRequest,
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let events = convert::events(&request).map_err(status)?;
-        let _permit = self.batch_permits.take(&call).await?;
+        let _permit = self.batch_permits.take(call).await?;
         let page = self.directory.events(&context, events).await.map_err(status)?;
         Ok(Response::new(v1::ListEventsResponse {
             events: page.events.iter().map(event_message).collect(),
@@ -231,12 +230,10 @@ impl DirectoryService for Api {
         }))
     }
 
-    type WatchStream = watch::Responses;
-
-    async fn watch(
+    pub async fn watch(
         &self,
         request: Request<v1::WatchRequest>,
-    ) -> Result<Response<Self::WatchStream>, Status> {
+    ) -> Result<Response<watch::Responses>, Status> {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
         let watch_request = convert::watch(&request).map_err(status)?;
@@ -248,7 +245,7 @@ impl DirectoryService for Api {
 /// The time at which a look-up reads. Resolvers may read the present only.
 fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
     if time.is_some() && call.role < Role::Viewer {
-        return Err(role_too_low("as_of", Role::Viewer));
+        return Err(protocol::role_too_low("as_of", Role::Viewer));
     }
     convert::optional_timestamp("as_of", time).map_err(status)
 }

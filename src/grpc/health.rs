@@ -1,5 +1,6 @@
 //! Health: SERVING while the store answers, NOT_SERVING while the server drains.
 
+use std::iter;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -11,15 +12,12 @@ use tonic_health::pb::health_server::Health;
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_response};
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
-use super::stubs::admin_service_server::SERVICE_NAME as ADMIN;
-use super::stubs::directory_service_server::SERVICE_NAME as DIRECTORY;
-use super::stubs::inbox_service_server::SERVICE_NAME as INBOX;
-use super::stubs::registry_service_server::SERVICE_NAME as REGISTRY;
+use super::methods::SERVICES;
 use polynym_directory::service::Directory;
 use polynym_transport::protocol;
 
-/// The services whose health is reported. The empty name means the whole server.
-const SERVICES: [&str; 5] = ["", DIRECTORY, REGISTRY, INBOX, ADMIN];
+/// The name of the whole server.
+const SERVER: &str = "";
 
 /// The interval between two checks of the store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -51,7 +49,7 @@ pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
 pub async fn drain(mut reporter: HealthReporter) {
     set_status(&reporter, ServingStatus::NotServing).await;
     tokio::task::yield_now().await;
-    for service in SERVICES {
+    for service in iter::once(SERVER).chain(SERVICES) {
         reporter.clear_service_status(service).await;
     }
 }
@@ -64,7 +62,7 @@ async fn check(directory: &Directory) -> ServingStatus {
 }
 
 async fn set_status(reporter: &HealthReporter, status: ServingStatus) {
-    for service in SERVICES {
+    for service in iter::once(SERVER).chain(SERVICES) {
         reporter.set_service_status(service, status).await;
     }
 }

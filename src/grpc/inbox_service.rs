@@ -1,14 +1,13 @@
 //! InboxService: notices to users.
 
 use prost::Message;
-use tonic::{Request, Response, Status};
+use tonic::{Response, Status};
 
 use super::api::{Api, count_misses};
-use super::authorization::authorized;
 use super::convert;
 use super::raw_response::status_message;
 use super::status::status;
-use super::stubs::inbox_service_server::InboxService;
+use polynym_access::Call;
 use polynym_directory::encoded::notice::entry_message;
 use polynym_directory::error::{Error, Invalid};
 use polynym_directory::service::inbox::list::NoticesRequest;
@@ -20,14 +19,13 @@ use polynym_transport::protocol;
 use v1::notice_result::Result as Outcome;
 use v1::recipient::Recipient;
 
-#[tonic::async_trait]
-impl InboxService for Api {
-    async fn send_notice(
+impl Api {
+    pub async fn send_notice(
         &self,
-        request: Request<v1::SendNoticeRequest>,
+        call: &Call,
+        request: v1::SendNoticeRequest,
     ) -> Result<Response<v1::SendNoticeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, &request.request_id)?;
+        let context = self.context(call, &request.tenant, &request.request_id)?;
         call.check_miss_limit().map_err(protocol::misses_limited)?;
         call.check_notice_limit().map_err(protocol::notices_limited)?;
         let notice = send_request(&request).map_err(status)?;
@@ -35,7 +33,7 @@ impl InboxService for Api {
         // Before it is sent: a caller that leaves has written a part.
         call.record_notice(bytes, request.recipients.len());
         let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
-        count_misses(&call, &sent.results);
+        count_misses(call, &sent.results);
         let results = sent.results.into_iter().map(|result| {
             let outcome = match result {
                 Ok(user) => Outcome::UserId(user.to_string()),
@@ -49,12 +47,12 @@ impl InboxService for Api {
         }))
     }
 
-    async fn list_notices(
+    pub async fn list_notices(
         &self,
-        request: Request<v1::ListNoticesRequest>,
+        call: &Call,
+        request: v1::ListNoticesRequest,
     ) -> Result<Response<v1::ListNoticesResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let page_request = NoticesRequest {
             user_id: &request.user_id,
             unread_only: request.unread_only,
@@ -67,12 +65,12 @@ impl InboxService for Api {
         Ok(Response::new(v1::ListNoticesResponse { notices, next_page_token }))
     }
 
-    async fn mark_read(
+    pub async fn mark_read(
         &self,
-        request: Request<v1::MarkReadRequest>,
+        call: &Call,
+        request: v1::MarkReadRequest,
     ) -> Result<Response<v1::MarkReadResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let up_to = convert::optional_timestamp("up_to_time", request.up_to_time.as_ref())
             .map_err(status)?;
         self.directory
@@ -82,24 +80,24 @@ impl InboxService for Api {
         Ok(Response::new(v1::MarkReadResponse {}))
     }
 
-    async fn delete_notice(
+    pub async fn delete_notice(
         &self,
-        request: Request<v1::DeleteNoticeRequest>,
+        call: &Call,
+        request: v1::DeleteNoticeRequest,
     ) -> Result<Response<v1::DeleteNoticeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let deleted =
             self.directory.delete_notice(&context, &request.user_id, &request.notice_id).await;
         deleted.map_err(status)?;
         Ok(Response::new(v1::DeleteNoticeResponse {}))
     }
 
-    async fn count_unread(
+    pub async fn count_unread(
         &self,
-        request: Request<v1::CountUnreadRequest>,
+        call: &Call,
+        request: v1::CountUnreadRequest,
     ) -> Result<Response<v1::CountUnreadResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let unread =
             self.directory.count_unread(&context, &request.user_id).await.map_err(status)?;
         Ok(Response::new(v1::CountUnreadResponse { unread: unread as i32 }))

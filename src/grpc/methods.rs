@@ -1,8 +1,14 @@
-//! The methods that are served, with the roles that they require. Only listed methods can be
-//! called.
+//! The methods that are served, a row each: its name, the role that it needs, the kind of its
+//! calls, and its handler. Only listed methods can be called.
 
+use std::sync::Arc;
+
+use super::api::Api;
+use super::batches::batch;
+use super::handlers::{client_stream, server_stream, unary};
+use crate::http::{lines, watch};
 use polynym_access::Role;
-use polynym_transport::routes::{self, PermitKind};
+use polynym_transport::method::{Handler, Method, MethodKind, Requirement};
 
 /// The maximum request of DirectoryService and InboxService: a full batch.
 const MAX_BATCH_BYTES: usize = 1 << 20;
@@ -10,8 +16,6 @@ const MAX_BATCH_BYTES: usize = 1 << 20;
 const MAX_USER_BYTES: usize = 64 << 10;
 /// The maximum message of a stream to AdminService: a user with the undo record of its merge.
 pub const MAX_STREAM_BYTES: usize = 1 << 20;
-/// The maximum request of health and reflection.
-pub const MAX_SMALL_BYTES: usize = 4 << 10;
 
 /// The maximum number of open streams of each method on a server. A caller has half of them.
 const MAX_WATCHES: usize = 1_024;
@@ -23,273 +27,185 @@ const MAX_DUPLICATE_SEARCHES: usize = 2;
 /// Each copy takes the disk space of the store.
 const MAX_BACKUPS: usize = 2;
 const MAX_UNDOINGS: usize = 4;
-const MAX_REFLECTIONS: usize = 64;
 
-/// A service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    Directory,
-    Registry,
-    Inbox,
-    Admin,
-    Health,
-    Reflection,
-    ReflectionAlpha,
-    /// A service that is not served.
-    Unknown,
+const DIRECTORY: &str = "polynym.v1.DirectoryService";
+const REGISTRY: &str = "polynym.v1.RegistryService";
+const INBOX: &str = "polynym.v1.InboxService";
+const ADMIN: &str = "polynym.v1.AdminService";
+
+/// The services of the API.
+pub const SERVICES: [&str; 4] = [DIRECTORY, REGISTRY, INBOX, ADMIN];
+
+/// Streams that come to an end by themselves.
+const fn finite(limit: usize) -> MethodKind {
+    MethodKind::Stream { limit, is_finite: true }
 }
 
-/// The credential that a method requires.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Requirement {
-    Role(Role),
-    /// A credential of any role.
-    Credential,
-    None,
+/// Streams without an end.
+pub const WATCH: MethodKind = MethodKind::Stream { limit: MAX_WATCHES, is_finite: false };
+
+/// The methods of the API.
+pub fn methods(api: &Arc<Api>) -> Vec<Method> {
+    [directory(api), registry(api), inbox(api), admin(api)].into_iter().flatten().collect()
 }
 
-/// A method.
-#[derive(Debug)]
-pub struct Method {
-    path: &'static str,
-    pub service: Service,
-    pub requirement: Requirement,
-    /// The kind of permit that a call takes.
-    permit: Option<PermitKind>,
-    /// The maximum number of open streams, of which a caller has half; none if its calls are not
-    /// streams.
-    max_streams: Option<usize>,
-    /// Whether its streams come to an end by themselves.
-    is_finite: bool,
-    /// Whether a call may compute for long, so that it takes turns with others.
-    is_scan: bool,
+fn directory(api: &Arc<Api>) -> Vec<Method> {
+    let max_items = api.directory.limits().batch;
+    let read = |name, role, handler| {
+        method(DIRECTORY, name, role, MethodKind::Read, MAX_BATCH_BYTES, handler)
+    };
+    let look_up = |name, handler| read(name, Role::Resolver, handler);
+    let view = |name, handler| read(name, Role::Viewer, handler);
+    vec![
+        look_up("ResolveIdentity", unary!(api.resolve_identity)),
+        look_up("BatchResolveIdentities", batch(max_items, unary!(api.batch_resolve_identities))),
+        look_up("GetUser", unary!(api.get_user)),
+        look_up("BatchGetUsers", batch(max_items, unary!(api.batch_get_users))),
+        look_up("NormalizeIdentity", unary!(api.normalize_identity)),
+        look_up("CheckIdentity", unary!(api.check_identity)),
+        scan(view("SearchUsers", unary!(api.search_users))),
+        scan(view("ListHistory", unary!(api.list_history))),
+        view("ListOwners", unary!(api.list_owners)),
+        scan(view("ListEvents", unary!(api.list_events))),
+        Method {
+            kind: WATCH,
+            lines: Some(&watch::LINES),
+            ..view("Watch", server_stream!(api.watch))
+        },
+    ]
 }
 
-const fn method(path: &'static str, service: Service, role: Role, permit: PermitKind) -> Method {
-    let (requirement, permit) = (Requirement::Role(role), Some(permit));
-    Method {
-        path,
-        service,
-        requirement,
-        permit,
-        max_streams: None,
-        is_finite: false,
-        is_scan: false,
-    }
+fn registry(api: &Arc<Api>) -> Vec<Method> {
+    let change = |name, handler| {
+        method(REGISTRY, name, Role::Registrar, MethodKind::Mutation, MAX_USER_BYTES, handler)
+    };
+    let view = |name, handler| {
+        method(REGISTRY, name, Role::Viewer, MethodKind::Read, MAX_USER_BYTES, handler)
+    };
+    vec![
+        change("CreateUser", unary!(api.create_user)),
+        change("UpdateUser", unary!(api.update_user)),
+        change("LinkIdentity", unary!(api.link_identity)),
+        change("UnlinkIdentity", unary!(api.unlink_identity)),
+        change("ReplaceIdentity", unary!(api.replace_identity)),
+        change("VerifyIdentity", unary!(api.verify_identity)),
+        change("MoveIdentity", unary!(api.move_identity)),
+        change("DisableUser", unary!(api.disable_user)),
+        change("EnableUser", unary!(api.enable_user)),
+        change("DeleteUser", unary!(api.delete_user)),
+        change("UndeleteUser", unary!(api.undelete_user)),
+        change("MergeUsers", unary!(api.merge_users)),
+        change("UnmergeUsers", unary!(api.unmerge_users)),
+        change("StartBulkChange", unary!(api.start_bulk_change)),
+        view("GetBulkChange", unary!(api.get_bulk_change)),
+        view("ListBulkChanges", unary!(api.list_bulk_changes)),
+        change("StopBulkChange", unary!(api.stop_bulk_change)),
+        change("ResumeBulkChange", unary!(api.resume_bulk_change)),
+    ]
 }
 
-const fn look_up(path: &'static str) -> Method {
-    method(path, Service::Directory, Role::Resolver, PermitKind::Read)
+fn inbox(api: &Arc<Api>) -> Vec<Method> {
+    let change = |name, handler| {
+        method(INBOX, name, Role::Registrar, MethodKind::Mutation, MAX_BATCH_BYTES, handler)
+    };
+    let view = |name, handler| {
+        method(INBOX, name, Role::Viewer, MethodKind::Read, MAX_BATCH_BYTES, handler)
+    };
+    vec![
+        change("SendNotice", unary!(api.send_notice)),
+        view("ListNotices", unary!(api.list_notices)),
+        change("MarkRead", unary!(api.mark_read)),
+        change("DeleteNotice", unary!(api.delete_notice)),
+        view("CountUnread", unary!(api.count_unread)),
+    ]
 }
 
-const fn mutation(path: &'static str) -> Method {
-    method(path, Service::Registry, Role::Registrar, PermitKind::Mutation)
+fn admin(api: &Arc<Api>) -> Vec<Method> {
+    let row = |name, role, kind, handler| method(ADMIN, name, role, kind, MAX_USER_BYTES, handler);
+    let change = |name, handler| row(name, Role::Admin, MethodKind::Mutation, handler);
+    let read = |name, handler| row(name, Role::Admin, MethodKind::Read, handler);
+    let view = |name, handler| row(name, Role::Viewer, MethodKind::Read, handler);
+    let stream = |name, limit, handler| Method {
+        max_message_bytes: MAX_STREAM_BYTES,
+        ..row(name, Role::Admin, finite(limit), handler)
+    };
+    vec![
+        change("PurgeUser", unary!(api.purge_user)),
+        change("ReleaseHold", unary!(api.release_hold)),
+        // Moves a tenant to new rules and reports progress.
+        stream("Renormalize", MAX_RENORMALIZATIONS, server_stream!(api.renormalize)),
+        view("GetTenant", unary!(api.get_tenant)),
+        change("UpdateTenant", unary!(api.update_tenant)),
+        change("DeleteTenant", unary!(api.delete_tenant)),
+        scan(view("ListTenants", unary!(api.list_tenants))),
+        scan(view("ListTenantHistory", unary!(api.list_tenant_history))),
+        scan(read("GetUsage", unary!(api.get_usage))),
+        scan(view("ListAttributeNames", unary!(api.list_attribute_names))),
+        Method {
+            lines: Some(&lines::IMPORT),
+            ..stream("ImportUsers", MAX_IMPORTS, client_stream!(api.import_users))
+        },
+        Method {
+            lines: Some(&lines::EXPORT),
+            ..scan(stream("ExportUsers", MAX_EXPORTS, server_stream!(api.export_users)))
+        },
+        scan(stream("FindDuplicates", MAX_DUPLICATE_SEARCHES, server_stream!(api.find_duplicates))),
+        scan(stream("UndoOperation", MAX_UNDOINGS, server_stream!(api.undo_operation))),
+        stream("BackupStore", MAX_BACKUPS, server_stream!(api.backup_store)),
+    ]
 }
 
-const fn admin(path: &'static str) -> Method {
-    method(path, Service::Admin, Role::Admin, PermitKind::Mutation)
-}
-
-const fn inbox(path: &'static str, permit: PermitKind) -> Method {
-    method(path, Service::Inbox, Role::Registrar, permit)
-}
-
-const fn health(path: &'static str) -> Method {
-    let (service, requirement) = (Service::Health, Requirement::None);
-    Method {
-        path,
-        service,
-        requirement,
-        permit: None,
-        max_streams: None,
-        is_finite: false,
-        is_scan: false,
-    }
-}
-
-const fn reflection(path: &'static str, service: Service) -> Method {
-    let (requirement, max_streams) = (Requirement::Credential, Some(MAX_REFLECTIONS));
-    Method {
-        path,
-        service,
-        requirement,
-        permit: None,
-        max_streams,
-        is_finite: false,
-        is_scan: false,
-    }
-}
-
-/// Its calls are streams that come to an end by themselves.
-const fn stream(max_streams: usize, method: Method) -> Method {
-    Method { max_streams: Some(max_streams), permit: None, is_finite: true, ..method }
-}
-
-/// Its calls are streams without an end.
-const fn watch(method: Method) -> Method {
-    Method { max_streams: Some(MAX_WATCHES), permit: None, ..method }
+const fn method(
+    service: &'static str,
+    name: &'static str,
+    role: Role,
+    kind: MethodKind,
+    max_message_bytes: usize,
+    handler: Handler,
+) -> Method {
+    let requirement = Requirement::Role(role);
+    let (is_scan, lines) = (false, None);
+    Method { service, name, requirement, kind, is_scan, max_message_bytes, lines, handler }
 }
 
 /// Reads many users or events.
-const fn scan(method: Method) -> Method {
+fn scan(method: Method) -> Method {
     Method { is_scan: true, ..method }
-}
-
-/// Shows what a resolver may not see, and changes nothing.
-const fn view(method: Method) -> Method {
-    Method { requirement: Requirement::Role(Role::Viewer), ..read(method) }
-}
-
-/// Changes nothing.
-const fn read(method: Method) -> Method {
-    Method { permit: Some(PermitKind::Read), ..method }
-}
-
-static METHODS: &[Method] = &[
-    look_up("/polynym.v1.DirectoryService/ResolveIdentity"),
-    look_up("/polynym.v1.DirectoryService/BatchResolveIdentities"),
-    look_up("/polynym.v1.DirectoryService/GetUser"),
-    look_up("/polynym.v1.DirectoryService/BatchGetUsers"),
-    look_up("/polynym.v1.DirectoryService/NormalizeIdentity"),
-    look_up("/polynym.v1.DirectoryService/CheckIdentity"),
-    scan(view(look_up("/polynym.v1.DirectoryService/SearchUsers"))),
-    scan(view(look_up("/polynym.v1.DirectoryService/ListHistory"))),
-    view(look_up("/polynym.v1.DirectoryService/ListOwners")),
-    scan(view(look_up("/polynym.v1.DirectoryService/ListEvents"))),
-    watch(view(look_up("/polynym.v1.DirectoryService/Watch"))),
-    mutation("/polynym.v1.RegistryService/CreateUser"),
-    mutation("/polynym.v1.RegistryService/UpdateUser"),
-    mutation("/polynym.v1.RegistryService/LinkIdentity"),
-    mutation("/polynym.v1.RegistryService/UnlinkIdentity"),
-    mutation("/polynym.v1.RegistryService/ReplaceIdentity"),
-    mutation("/polynym.v1.RegistryService/VerifyIdentity"),
-    mutation("/polynym.v1.RegistryService/MoveIdentity"),
-    mutation("/polynym.v1.RegistryService/DisableUser"),
-    mutation("/polynym.v1.RegistryService/EnableUser"),
-    mutation("/polynym.v1.RegistryService/DeleteUser"),
-    mutation("/polynym.v1.RegistryService/UndeleteUser"),
-    mutation("/polynym.v1.RegistryService/MergeUsers"),
-    mutation("/polynym.v1.RegistryService/UnmergeUsers"),
-    mutation("/polynym.v1.RegistryService/StartBulkChange"),
-    view(mutation("/polynym.v1.RegistryService/GetBulkChange")),
-    view(mutation("/polynym.v1.RegistryService/ListBulkChanges")),
-    mutation("/polynym.v1.RegistryService/StopBulkChange"),
-    mutation("/polynym.v1.RegistryService/ResumeBulkChange"),
-    inbox("/polynym.v1.InboxService/SendNotice", PermitKind::Mutation),
-    view(inbox("/polynym.v1.InboxService/ListNotices", PermitKind::Read)),
-    inbox("/polynym.v1.InboxService/MarkRead", PermitKind::Mutation),
-    inbox("/polynym.v1.InboxService/DeleteNotice", PermitKind::Mutation),
-    view(inbox("/polynym.v1.InboxService/CountUnread", PermitKind::Read)),
-    admin("/polynym.v1.AdminService/PurgeUser"),
-    admin("/polynym.v1.AdminService/ReleaseHold"),
-    // Moves a tenant to new rules and reports progress.
-    stream(MAX_RENORMALIZATIONS, admin("/polynym.v1.AdminService/Renormalize")),
-    view(admin("/polynym.v1.AdminService/GetTenant")),
-    admin("/polynym.v1.AdminService/UpdateTenant"),
-    admin("/polynym.v1.AdminService/DeleteTenant"),
-    scan(view(admin("/polynym.v1.AdminService/ListTenants"))),
-    scan(view(admin("/polynym.v1.AdminService/ListTenantHistory"))),
-    scan(read(admin("/polynym.v1.AdminService/GetUsage"))),
-    scan(view(admin("/polynym.v1.AdminService/ListAttributeNames"))),
-    stream(MAX_IMPORTS, admin("/polynym.v1.AdminService/ImportUsers")),
-    scan(stream(MAX_EXPORTS, admin("/polynym.v1.AdminService/ExportUsers"))),
-    scan(stream(MAX_DUPLICATE_SEARCHES, admin("/polynym.v1.AdminService/FindDuplicates"))),
-    scan(stream(MAX_UNDOINGS, admin("/polynym.v1.AdminService/UndoOperation"))),
-    stream(MAX_BACKUPS, admin("/polynym.v1.AdminService/BackupStore")),
-    health("/grpc.health.v1.Health/Check"),
-    health("/grpc.health.v1.Health/List"),
-    watch(health("/grpc.health.v1.Health/Watch")),
-    reflection("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Service::Reflection),
-    reflection(
-        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-        Service::ReflectionAlpha,
-    ),
-    UNKNOWN,
-];
-
-/// A method that is not served.
-const UNKNOWN: Method = Method {
-    path: "/unknown",
-    service: Service::Unknown,
-    requirement: Requirement::Credential,
-    permit: None,
-    max_streams: None,
-    is_finite: false,
-    is_scan: false,
-};
-
-/// The target of a call: a method of the table, the last of which is unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target(usize);
-
-impl Target {
-    /// The method.
-    pub fn method(self) -> &'static Method {
-        &METHODS[self.0]
-    }
-
-    /// Whether the path names a service that is served.
-    pub fn is_of_known_service(path: &str) -> bool {
-        let end = path.rfind('/').map_or(0, |slash| slash + 1);
-        end > 1 && METHODS.iter().any(|method| method.path.starts_with(&path[..end]))
-    }
-}
-
-impl routes::Target for Target {
-    fn from_path(path: &str) -> Self {
-        let unknown = METHODS.len() - 1;
-        Self(METHODS.iter().position(|method| method.path == path).unwrap_or(unknown))
-    }
-
-    fn index(self) -> usize {
-        self.0
-    }
-
-    fn name(self) -> &'static str {
-        let path = self.method().path;
-        path.rsplit_once('/').map_or(path, |(_, name)| name)
-    }
-
-    fn max_streams(self) -> Option<usize> {
-        self.method().max_streams
-    }
-
-    fn is_finite(self) -> bool {
-        self.method().is_finite
-    }
-
-    fn is_scan(self) -> bool {
-        self.method().is_scan
-    }
-
-    fn max_message_bytes(self) -> usize {
-        match self.method().service {
-            Service::Directory | Service::Inbox => MAX_BATCH_BYTES,
-            Service::Admin if self.max_streams().is_some() => MAX_STREAM_BYTES,
-            Service::Registry | Service::Admin => MAX_USER_BYTES,
-            _ => MAX_SMALL_BYTES,
-        }
-    }
-
-    fn permit_kind(self) -> Option<PermitKind> {
-        self.method().permit
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use locality_uuid::{Generator, Mode};
+    use polynym_directory::model::limits::Limits;
+    use polynym_directory::service::Directory;
+    use polynym_embedded::{Embedded, Options};
+    use polynym_proto::DESCRIPTORS;
     use prost_reflect::DescriptorPool;
     use prost_types::method_options::IdempotencyLevel;
 
     use super::*;
-    use polynym_proto::DESCRIPTORS;
-    use polynym_transport::routes::Target as _;
+
+    fn rows() -> Vec<Method> {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { create: true, ..Options::default() };
+        let store = Arc::new(Embedded::open(folder.path(), options).unwrap()).backend();
+        let ids = Generator::new(Mode::Variable);
+        let directory = Arc::new(Directory::new(store, ids, Limits::default()));
+        let (_, stopping) = tokio::sync::watch::channel(false);
+        methods(&Arc::new(Api::new(directory, stopping)))
+    }
 
     #[test]
-    fn every_method_of_the_api_is_listed_with_its_role_and_permit() {
-        let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
-        let mut counts = [0; Role::ALL.len()];
-        for service in pool.services() {
+    fn every_method_of_the_api_has_a_row_with_its_role_and_kind() {
+        let rows = rows();
+        let row = |service: &str, name: &str| {
+            let mut found = rows.iter().filter(|row| (row.service, row.name) == (service, name));
+            let row = found.next().unwrap_or_else(|| panic!("{service}/{name} has no row"));
+            assert!(found.next().is_none(), "{service}/{name} has two rows");
+            row
+        };
+        let (mut counts, mut methods) = ([0; Role::ALL.len()], 0);
+        for service in DescriptorPool::decode(DESCRIPTORS).unwrap().services() {
             let expected = match service.name() {
                 "DirectoryService" => Role::Resolver,
                 "RegistryService" | "InboxService" => Role::Registrar,
@@ -297,7 +213,6 @@ mod tests {
                 other => panic!("{other} has no role"),
             };
             for method in service.methods() {
-                let path = format!("/{}/{}", service.full_name(), method.name());
                 let expected = match method.name() {
                     "SearchUsers" | "ListHistory" | "ListOwners" | "ListEvents" | "Watch" => {
                         Role::Viewer
@@ -308,31 +223,23 @@ mod tests {
                     "GetBulkChange" | "ListBulkChanges" => Role::Viewer,
                     _ => expected,
                 };
-                let target = Target::from_path(&path);
-                assert_eq!(target.method().requirement, Requirement::Role(expected), "{path}");
-                assert_eq!(target.max_streams().is_some(), method.is_server_streaming(), "{path}");
-                assert_eq!(target.name(), method.name());
+                let (path, row) = (method.full_name(), row(service.full_name(), method.name()));
+                assert_eq!(row.requirement, Requirement::Role(expected), "{path}");
                 let options = method.method_descriptor_proto().options.clone();
                 let only_reads = options.unwrap_or_default().idempotency_level()
                     == IdempotencyLevel::NoSideEffects;
-                let permit = match (method.is_server_streaming(), only_reads) {
-                    (true, _) => None,
-                    (false, true) => Some(PermitKind::Read),
-                    (false, false) => Some(PermitKind::Mutation),
-                };
-                assert_eq!(target.method().permit, permit, "{path}");
+                match row.kind {
+                    MethodKind::Stream { .. } => assert!(method.is_server_streaming(), "{path}"),
+                    kind => {
+                        assert!(!method.is_server_streaming(), "{path}");
+                        assert_eq!(kind == MethodKind::Read, only_reads, "{path}");
+                    }
+                }
                 counts[expected as usize] += 1;
+                methods += 1;
             }
         }
+        assert_eq!(methods, rows.len());
         assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
-    }
-
-    #[test]
-    fn other_methods_are_unknown() {
-        for path in ["/polynym.v1.AdminService/Nothing", "/polynym.v1.AdminService/", "/x/GetUser"]
-        {
-            assert_eq!(Target::from_path(path).method().service, Service::Unknown, "{path}");
-            assert_eq!(Target::is_of_known_service(path), !path.starts_with("/x/"), "{path}");
-        }
     }
 }

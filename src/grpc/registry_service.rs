@@ -2,13 +2,12 @@
 
 mod bulk;
 
-use tonic::{Request, Response, Status};
+use tonic::{Response, Status};
 
 use super::api::Api;
-use super::authorization::authorized;
 use super::convert;
 use super::status::status;
-use super::stubs::registry_service_server::RegistryService;
+use polynym_access::Call;
 use polynym_directory::encoded::bulk_change::summary;
 use polynym_directory::encoded::encode::user_message;
 use polynym_directory::error::{Error, Invalid};
@@ -25,14 +24,13 @@ fn required_user(user: &Option<v1::User>) -> Result<&v1::User, Status> {
     user.as_ref().ok_or_else(|| status(Error::invalid(Invalid::Field, "user", "is missing")))
 }
 
-#[tonic::async_trait]
-impl RegistryService for Api {
-    async fn create_user(
+impl Api {
+    pub async fn create_user(
         &self,
-        request: Request<v1::CreateUserRequest>,
+        call: &Call,
+        request: v1::CreateUserRequest,
     ) -> Result<Response<v1::CreateUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, "", &request.request_id)?;
         let user = required_user(&request.user)?;
         let identities = convert::raw_identities(&user.identities).map_err(status)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
@@ -43,13 +41,13 @@ impl RegistryService for Api {
         Ok(Response::new(v1::CreateUserResponse { user: user_response(created)? }))
     }
 
-    async fn update_user(
+    pub async fn update_user(
         &self,
-        request: Request<v1::UpdateUserRequest>,
+        call: &Call,
+        request: v1::UpdateUserRequest,
     ) -> Result<Response<v1::UpdateUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let user = required_user(&request.user)?;
-        let mutation = self.mutation(&call, &request.tenant, &user.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &user.etag, &request.request_id)?;
         let attributes = convert::attributes(&user.attributes).map_err(status)?;
         let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
         let updated = self
@@ -59,12 +57,12 @@ impl RegistryService for Api {
         Ok(Response::new(v1::UpdateUserResponse { user: user_response(updated)? }))
     }
 
-    async fn link_identity(
+    pub async fn link_identity(
         &self,
-        request: Request<v1::LinkIdentityRequest>,
+        call: &Call,
+        request: v1::LinkIdentityRequest,
     ) -> Result<Response<v1::LinkIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = raw_identifier(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let linked = self
@@ -74,36 +72,36 @@ impl RegistryService for Api {
         Ok(Response::new(v1::LinkIdentityResponse { user: user_response(linked)? }))
     }
 
-    async fn unlink_identity(
+    pub async fn unlink_identity(
         &self,
-        request: Request<v1::UnlinkIdentityRequest>,
+        call: &Call,
+        request: v1::UnlinkIdentityRequest,
     ) -> Result<Response<v1::UnlinkIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = raw_identifier(request.identifier.as_ref());
         let unlinked = self.directory.unlink(mutation, &request.user_id, raw).await;
         Ok(Response::new(v1::UnlinkIdentityResponse { user: user_response(unlinked)? }))
     }
 
-    async fn replace_identity(
+    pub async fn replace_identity(
         &self,
-        request: Request<v1::ReplaceIdentityRequest>,
+        call: &Call,
+        request: v1::ReplaceIdentityRequest,
     ) -> Result<Response<v1::ReplaceIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let old = raw_identifier(request.old_identifier.as_ref());
         let new = raw_identifier(request.new_identifier.as_ref());
         let replaced = self.directory.replace(mutation, &request.user_id, old, new).await;
         Ok(Response::new(v1::ReplaceIdentityResponse { user: user_response(replaced)? }))
     }
 
-    async fn move_identity(
+    pub async fn move_identity(
         &self,
-        request: Request<v1::MoveIdentityRequest>,
+        call: &Call,
+        request: v1::MoveIdentityRequest,
     ) -> Result<Response<v1::MoveIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let raw = raw_identifier(request.identifier.as_ref());
         let moved = self
@@ -113,69 +111,69 @@ impl RegistryService for Api {
         Ok(Response::new(v1::MoveIdentityResponse { user: user_response(moved)? }))
     }
 
-    async fn verify_identity(
+    pub async fn verify_identity(
         &self,
-        request: Request<v1::VerifyIdentityRequest>,
+        call: &Call,
+        request: v1::VerifyIdentityRequest,
     ) -> Result<Response<v1::VerifyIdentityResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let raw = raw_identifier(request.identifier.as_ref());
         let by = convert::verified_by(request.verified, &request.verified_by).map_err(status)?;
         let verified = self.directory.verify(mutation, &request.user_id, raw, by).await;
         Ok(Response::new(v1::VerifyIdentityResponse { user: user_response(verified)? }))
     }
 
-    async fn disable_user(
+    pub async fn disable_user(
         &self,
-        request: Request<v1::DisableUserRequest>,
+        call: &Call,
+        request: v1::DisableUserRequest,
     ) -> Result<Response<v1::DisableUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let changed =
             self.directory.change_state(mutation, &request.user_id, UserChange::Disable).await;
         Ok(Response::new(v1::DisableUserResponse { user: user_response(changed)? }))
     }
 
-    async fn enable_user(
+    pub async fn enable_user(
         &self,
-        request: Request<v1::EnableUserRequest>,
+        call: &Call,
+        request: v1::EnableUserRequest,
     ) -> Result<Response<v1::EnableUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let changed =
             self.directory.change_state(mutation, &request.user_id, UserChange::Enable).await;
         Ok(Response::new(v1::EnableUserResponse { user: user_response(changed)? }))
     }
 
-    async fn delete_user(
+    pub async fn delete_user(
         &self,
-        request: Request<v1::DeleteUserRequest>,
+        call: &Call,
+        request: v1::DeleteUserRequest,
     ) -> Result<Response<v1::DeleteUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let changed =
             self.directory.change_state(mutation, &request.user_id, UserChange::Delete).await;
         Ok(Response::new(v1::DeleteUserResponse { user: user_response(changed)? }))
     }
 
-    async fn undelete_user(
+    pub async fn undelete_user(
         &self,
-        request: Request<v1::UndeleteUserRequest>,
+        call: &Call,
+        request: v1::UndeleteUserRequest,
     ) -> Result<Response<v1::UndeleteUserResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         let changed =
             self.directory.change_state(mutation, &request.user_id, UserChange::Undelete).await;
         Ok(Response::new(v1::UndeleteUserResponse { user: user_response(changed)? }))
     }
 
-    async fn merge_users(
+    pub async fn merge_users(
         &self,
-        request: Request<v1::MergeUsersRequest>,
+        call: &Call,
+        request: v1::MergeUsersRequest,
     ) -> Result<Response<v1::MergeUsersResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let policy = convert::conflict_policy(request.conflict_policy).map_err(status)?;
         let merged = self
@@ -189,13 +187,13 @@ impl RegistryService for Api {
         }))
     }
 
-    async fn unmerge_users(
+    pub async fn unmerge_users(
         &self,
-        request: Request<v1::UnmergeUsersRequest>,
+        call: &Call,
+        request: v1::UnmergeUsersRequest,
     ) -> Result<Response<v1::UnmergeUsersResponse>, Status> {
-        let (call, request) = authorized(request)?;
         let mut mutation =
-            self.mutation(&call, &request.tenant, &request.etag, &request.request_id)?;
+            self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let unmerged = self
             .directory
@@ -208,33 +206,33 @@ impl RegistryService for Api {
         }))
     }
 
-    async fn start_bulk_change(
+    pub async fn start_bulk_change(
         &self,
-        request: Request<v1::StartBulkChangeRequest>,
+        call: &Call,
+        request: v1::StartBulkChangeRequest,
     ) -> Result<Response<v1::StartBulkChangeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, "", &request.request_id)?;
+        let mutation = self.mutation(call, &request.tenant, "", &request.request_id)?;
         let start = bulk::start(&request).map_err(status)?;
         let started = self.directory.start_bulk_change(mutation, start).await;
         Ok(Response::new(v1::StartBulkChangeResponse { bulk_change: bulk::response(started)? }))
     }
 
-    async fn get_bulk_change(
+    pub async fn get_bulk_change(
         &self,
-        request: Request<v1::GetBulkChangeRequest>,
+        call: &Call,
+        request: v1::GetBulkChangeRequest,
     ) -> Result<Response<v1::GetBulkChangeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let found = self.directory.bulk_change(&context, &request.bulk_id).await;
         Ok(Response::new(v1::GetBulkChangeResponse { bulk_change: bulk::response(found)? }))
     }
 
-    async fn list_bulk_changes(
+    pub async fn list_bulk_changes(
         &self,
-        request: Request<v1::ListBulkChangesRequest>,
+        call: &Call,
+        request: v1::ListBulkChangesRequest,
     ) -> Result<Response<v1::ListBulkChangesResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let context = self.context(&call, &request.tenant, "")?;
+        let context = self.context(call, &request.tenant, "")?;
         let (size, token) = (request.page_size, &*request.page_token);
         let page = self.directory.list_bulk_changes(&context, size, token).await;
         let page = page.map_err(status)?;
@@ -244,22 +242,22 @@ impl RegistryService for Api {
         }))
     }
 
-    async fn stop_bulk_change(
+    pub async fn stop_bulk_change(
         &self,
-        request: Request<v1::StopBulkChangeRequest>,
+        call: &Call,
+        request: v1::StopBulkChangeRequest,
     ) -> Result<Response<v1::StopBulkChangeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, "", "")?;
+        let mutation = self.mutation(call, &request.tenant, "", "")?;
         let stopped = self.directory.stop_bulk_change(mutation, &request.bulk_id).await;
         Ok(Response::new(v1::StopBulkChangeResponse { bulk_change: bulk::response(stopped)? }))
     }
 
-    async fn resume_bulk_change(
+    pub async fn resume_bulk_change(
         &self,
-        request: Request<v1::ResumeBulkChangeRequest>,
+        call: &Call,
+        request: v1::ResumeBulkChangeRequest,
     ) -> Result<Response<v1::ResumeBulkChangeResponse>, Status> {
-        let (call, request) = authorized(request)?;
-        let mutation = self.mutation(&call, &request.tenant, "", "")?;
+        let mutation = self.mutation(call, &request.tenant, "", "")?;
         let resumed = self.directory.resume_bulk_change(mutation, &request.bulk_id).await;
         Ok(Response::new(v1::ResumeBulkChangeResponse { bulk_change: bulk::response(resumed)? }))
     }

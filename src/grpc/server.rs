@@ -6,18 +6,19 @@ use std::sync::Arc;
 use locality_uuid::LocalityId;
 use tokio::sync::watch;
 
-use super::health;
-use super::router::Router;
-use super::status::reason;
+use super::api::Api;
+use super::methods::methods;
+use super::purpose;
 use super::usage_writer::UsageWriter;
 use super::watch::show_metrics;
+use super::{health, probes};
 use polynym_access::{Access, Role};
-use polynym_directory::error::Error;
 use polynym_directory::model::tenant::Tenant;
 use polynym_directory::service::Directory;
-use polynym_directory::service::bulk::run::BulkHost;
+use polynym_proto::DESCRIPTORS;
 use polynym_transport as transport;
-use polynym_transport::{Listeners, Options};
+use polynym_transport::method::Methods;
+use polynym_transport::{Authorization, Listeners, Options, Services};
 
 /// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
@@ -36,8 +37,12 @@ pub async fn serve(
     let reporter = health::reporter(&directory).await;
     show_metrics();
     let (stop_watches, stopping) = watch::channel(false);
-    let router =
-        Router::new(&directory, access.clone(), &reporter, stopping).map_err(io::Error::other)?;
+    let mut served = methods(&Arc::new(Api::new(directory.clone(), stopping)));
+    served.extend(probes::methods(&reporter)?);
+    let services = Services {
+        methods: Methods::new(served, DESCRIPTORS).map_err(io::Error::other)?,
+        authorization: Authorization::new(access.clone(), purpose::read),
+    };
     let stop = async {
         tokio::select! {
             () = health::watch(&reporter, &directory) => {}
@@ -47,30 +52,23 @@ pub async fn serve(
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };
-    let host = Arc::new(ServerHost(access.clone()));
+    let callers = access.clone();
+    let may_change =
+        move |caller: &str, tenant: &Tenant| may_change_users(&callers, caller, tenant);
     tokio::select! {
-        () = transport::serve(listeners.into(), router, options, stop) => {}
+        () = transport::serve(listeners.into(), services, options, stop) => {}
         never = usage.run() => match never {},
-        never = directory.run_bulk_changes(host) => match never {},
+        never = directory.run_bulk_changes(Arc::new(may_change)) => match never {},
     }
     usage.finish().await;
     Ok(())
 }
 
-/// The rights of callers while their bulk changes run, and the reasons of errors.
-struct ServerHost(Arc<Access>);
-
-impl BulkHost for ServerHost {
-    fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool {
-        let caller = self.0.caller_named(caller);
-        caller.is_some_and(|caller| {
-            caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
-        })
-    }
-
-    fn error_reason(&self, error: &Error) -> &'static str {
-        reason(error)
-    }
+/// Whether a caller may change users of a tenant at present.
+fn may_change_users(access: &Access, caller: &str, tenant: &Tenant) -> bool {
+    access.caller_named(caller).is_some_and(|caller| {
+        caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
+    })
 }
 
 /// The random id of a run of the server.
@@ -104,15 +102,14 @@ mod tests {
         let path = folder.path().join("callers.toml");
         std::fs::write(&path, file.concat()).unwrap();
         let access = Access::from_file(path, RateLimits::default()).unwrap();
-        let host = ServerHost(Arc::new(access));
-        let may = |caller, tenant| host.may_change_users(caller, &Tenant::parse(tenant).unwrap());
+        let may =
+            |caller, tenant| may_change_users(&access, caller, &Tenant::parse(tenant).unwrap());
         assert!(may("web", "eu-1"));
         for (caller, tenant) in
             [("web", "us-1"), ("reader", "eu-1"), ("former", "eu-1"), ("anonymous", "eu-1")]
         {
             assert!(!may(caller, tenant), "{caller}");
         }
-        let open = ServerHost(Arc::new(Access::open()));
-        assert!(open.may_change_users("web", &Tenant::DEFAULT));
+        assert!(may_change_users(&Access::open(), "web", &Tenant::DEFAULT));
     }
 }

@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use polynym_directory::error::{BulkError, Error, Invalid, NotUndone};
+use polynym_directory::error::{BulkError, Category, Error};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
@@ -15,7 +15,7 @@ const FIELDS_BYTES: usize = 1_536;
 
 /// The status of an error. Logs the causes that only operators may see.
 pub fn status(error: Error) -> Status {
-    let (code, reason) = code_and_reason(&error);
+    let (code, reason) = (code(error.category()), error.reason());
     let message = match &error {
         Error::Invalid { message, .. } => message.clone(),
         Error::MergeConflict { fields } => conflict_message(fields),
@@ -98,95 +98,19 @@ fn conflict_message(fields: &[String]) -> String {
     format!("the users have different values for {}{more}", listed.join(", "))
 }
 
-/// The reason that programs can rely on.
-pub const fn reason(error: &Error) -> &'static str {
-    code_and_reason(error).1
-}
-
-const fn code_and_reason(error: &Error) -> (Code, &'static str) {
-    match error {
-        Error::Invalid { what, .. } => (Code::InvalidArgument, invalid_reason(*what)),
-        Error::BatchTooLarge { .. } => (Code::InvalidArgument, "BATCH_TOO_LARGE"),
-        Error::RequestIdReused => (Code::InvalidArgument, "REQUEST_ID_REUSED"),
-        Error::IdentityNotFound | Error::NotOwned => (Code::NotFound, "IDENTITY_NOT_FOUND"),
-        Error::UserNotFound => (Code::NotFound, "USER_NOT_FOUND"),
-        Error::NotHeld => (Code::NotFound, "HOLD_NOT_FOUND"),
-        Error::NoticeNotFound { .. } => (Code::NotFound, "NOTICE_NOT_FOUND"),
-        Error::TenantNotFound => (Code::NotFound, "TENANT_NOT_FOUND"),
-        Error::Bulk(error) => bulk_code_and_reason(*error),
-        Error::IdentityTaken { .. } => (Code::AlreadyExists, "IDENTITY_TAKEN"),
-        Error::UserExists => (Code::AlreadyExists, "USER_EXISTS"),
-        Error::LineAmbiguous { .. } => (Code::FailedPrecondition, "LINE_AMBIGUOUS"),
-        Error::NotUndone(why) => (Code::FailedPrecondition, not_undone_reason(*why)),
-        Error::TenantExists => (Code::AlreadyExists, "TENANT_EXISTS"),
-        Error::UserNotDeleted => (Code::AlreadyExists, "USER_NOT_DELETED"),
-        Error::IdentityHeld { .. } => (Code::FailedPrecondition, "IDENTITY_HELD"),
-        Error::IdentityConfusable { .. } => (Code::FailedPrecondition, "IDENTITY_CONFUSABLE"),
-        Error::IdentityReserved { .. } => (Code::FailedPrecondition, "IDENTITY_RESERVED"),
-        Error::UserDisabled => (Code::FailedPrecondition, "USER_DISABLED"),
-        Error::UserDeleted { .. } => (Code::FailedPrecondition, "USER_DELETED"),
-        Error::UserMerged { .. } => (Code::FailedPrecondition, "USER_MERGED"),
-        Error::LastIdentity => (Code::FailedPrecondition, "LAST_IDENTITY"),
-        Error::PrimaryIdentity => (Code::FailedPrecondition, "PRIMARY_IDENTITY"),
-        Error::MergeConflict { .. } => (Code::FailedPrecondition, "MERGE_CONFLICT"),
-        Error::NotMerged => (Code::FailedPrecondition, "NOT_MERGED"),
-        Error::UndoExpired => (Code::FailedPrecondition, "UNDO_EXPIRED"),
-        Error::PrimaryMissing { .. } => (Code::FailedPrecondition, "PRIMARY_MISSING"),
-        Error::MergeDamaged { .. } => (Code::FailedPrecondition, "MERGE_DAMAGED"),
-        Error::TenantNotEmpty => (Code::FailedPrecondition, "TENANT_NOT_EMPTY"),
-        Error::IndexChanging => (Code::FailedPrecondition, "INDEX_BUILDING"),
-        Error::BackupUnsupported => (Code::FailedPrecondition, "BACKUP_UNSUPPORTED"),
-        Error::EtagMismatch => (Code::Aborted, "ETAG_MISMATCH"),
-        Error::RenormalizeRunning => (Code::Aborted, "RENORMALIZE_RUNNING"),
-        Error::TooMany { .. } => (Code::ResourceExhausted, "LIMIT_EXCEEDED"),
-        Error::AttributeNamesFull { .. } => (Code::ResourceExhausted, "ATTRIBUTE_NAMES_FULL"),
-        Error::AnswerFull { .. } => (Code::ResourceExhausted, "ANSWER_TOO_LARGE"),
-        Error::Overloaded => (Code::ResourceExhausted, "OVERLOADED"),
-        Error::DiskFull => (Code::ResourceExhausted, "DISK_FULL"),
-        Error::Unavailable(_) => (Code::Unavailable, "STORE_UNAVAILABLE"),
-        Error::ClockInDoubt => (Code::Unavailable, "CLOCK_IN_DOUBT"),
-        Error::Outdated(_) => (Code::Unavailable, "SERVER_OUTDATED"),
-        Error::RulesChanging => (Code::Unavailable, "RULES_CHANGING"),
-        Error::HistoryExpired { .. } => (Code::OutOfRange, "HISTORY_EXPIRED"),
-        Error::UsageExpired { .. } => (Code::OutOfRange, "USAGE_EXPIRED"),
-        Error::ResumeExpired => (Code::OutOfRange, "RESUME_EXPIRED"),
-        Error::WatchUnsupported => (Code::Unimplemented, "WATCH_UNSUPPORTED"),
-        Error::OutcomeUnknown(_) => (Code::Unknown, "OUTCOME_UNKNOWN"),
-        Error::Internal(_) => (Code::Internal, "INTERNAL"),
-    }
-}
-
-const fn bulk_code_and_reason(error: BulkError) -> (Code, &'static str) {
-    match error {
-        BulkError::NotFound => (Code::NotFound, "BULK_CHANGE_NOT_FOUND"),
-        BulkError::Exists => (Code::AlreadyExists, "BULK_CHANGE_EXISTS"),
-        BulkError::Running => (Code::FailedPrecondition, "BULK_CHANGE_RUNNING"),
-        BulkError::Undoing => (Code::FailedPrecondition, "BULK_CHANGE_UNDOING"),
-        BulkError::TooMany { .. } => (Code::ResourceExhausted, "TOO_MANY_BULK_CHANGES"),
-    }
-}
-
-const fn invalid_reason(what: Invalid) -> &'static str {
-    match what {
-        Invalid::Identifier => "IDENTIFIER_INVALID",
-        Invalid::DuplicateIdentifier => "IDENTIFIER_DUPLICATE",
-        Invalid::UserId => "USER_ID_INVALID",
-        Invalid::Tenant => "TENANT_INVALID",
-        Invalid::RequestId => "REQUEST_ID_INVALID",
-        Invalid::UpdateMask => "UPDATE_MASK_INVALID",
-        Invalid::Attribute => "ATTRIBUTE_INVALID",
-        Invalid::Policy => "POLICY_INVALID",
-        Invalid::Filter => "FILTER_INVALID",
-        Invalid::PageToken => "PAGE_TOKEN_INVALID",
-        Invalid::ResumeToken => "RESUME_TOKEN_INVALID",
-        Invalid::Field => "FIELD_INVALID",
-    }
-}
-
-const fn not_undone_reason(why: NotUndone) -> &'static str {
-    match why {
-        NotUndone::ChangedSince => "CHANGED_SINCE",
-        NotUndone::ValuesNotKept => "VALUES_NOT_KEPT",
+const fn code(category: Category) -> Code {
+    match category {
+        Category::InvalidArgument => Code::InvalidArgument,
+        Category::NotFound => Code::NotFound,
+        Category::AlreadyExists => Code::AlreadyExists,
+        Category::FailedPrecondition => Code::FailedPrecondition,
+        Category::Aborted => Code::Aborted,
+        Category::ResourceExhausted => Code::ResourceExhausted,
+        Category::Unavailable => Code::Unavailable,
+        Category::OutOfRange => Code::OutOfRange,
+        Category::Unimplemented => Code::Unimplemented,
+        Category::Unknown => Code::Unknown,
+        Category::Internal => Code::Internal,
     }
 }
 

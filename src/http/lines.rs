@@ -19,7 +19,6 @@ use v1::{
     OnExisting,
 };
 
-use super::watch;
 use crate::grpc::MAX_STREAM_BYTES;
 
 /// The maximum values of a line: empty objects take many times their bytes when they are decoded.
@@ -29,38 +28,30 @@ const MAX_VALUES: usize = 50_000;
 const KEEP_LINE_BREAKS: &str = "put each user on a line of its own; with curl, send the file by -T \
     FILE, or by --data-binary @FILE, as -d removes its line breaks";
 
-/// The methods with lines.
-pub const METHODS: [LineMethod; 3] = [
-    LineMethod {
-        path: "/polynym.v1.AdminService/ImportUsers",
-        takes_lines: true,
-        has_events: false,
-        format: |request| {
-            let reader = ImportReader { options: options(request.query)? };
-            let writer = ImportWriter { progress: Progress::default() };
-            Ok(LineFormat {
-                fields: Vec::new(),
-                reader: Some(Box::new(reader)),
-                writer: Box::new(writer),
-            })
-        },
+/// Imports, whose requests are lines.
+pub static IMPORT: LineMethod = LineMethod {
+    takes_lines: true,
+    has_events: false,
+    format: |request| {
+        let reader = ImportReader { options: options(request.query)? };
+        let writer = ImportWriter { progress: Progress::default() };
+        Ok(LineFormat {
+            fields: Vec::new(),
+            reader: Some(Box::new(reader)),
+            writer: Box::new(writer),
+        })
     },
-    LineMethod {
-        path: "/polynym.v1.AdminService/ExportUsers",
-        takes_lines: false,
-        has_events: false,
-        format: |request| {
-            without_query(request)?;
-            Ok(LineFormat { fields: Vec::new(), reader: None, writer: Box::new(ExportWriter) })
-        },
+};
+
+/// Exports.
+pub static EXPORT: LineMethod = LineMethod {
+    takes_lines: false,
+    has_events: false,
+    format: |request| {
+        without_query(request)?;
+        Ok(LineFormat { fields: Vec::new(), reader: None, writer: Box::new(ExportWriter) })
     },
-    LineMethod {
-        path: "/polynym.v1.DirectoryService/Watch",
-        takes_lines: false,
-        has_events: true,
-        format: watch::format,
-    },
-];
+};
 
 /// The options of an import from the query of its path.
 fn options(query: &str) -> Result<Options, InvalidQuery> {

@@ -2,7 +2,9 @@
 
 use polynym_lines::json;
 use polynym_proto::v1;
-use polynym_transport::lines::{InvalidQuery, LineForm, LineFormat, LineRequest, LineWriter};
+use polynym_transport::lines::{
+    InvalidQuery, LineForm, LineFormat, LineMethod, LineRequest, LineWriter,
+};
 use prost::Message;
 use url::form_urlencoded;
 use v1::watch_response::Kind;
@@ -10,8 +12,11 @@ use v1::{EventType, WatchRequest, WatchResponse};
 
 use super::lines::{invalid, upper, without_query};
 
+/// Watches, which can be server-sent events.
+pub static LINES: LineMethod = LineMethod { takes_lines: false, has_events: true, format };
+
 /// The format of a watch. That of a browser's `EventSource` has its request in the query.
-pub fn format(request: LineRequest<'_>) -> Result<LineFormat, InvalidQuery> {
+fn format(request: LineRequest<'_>) -> Result<LineFormat, InvalidQuery> {
     let mut fields = match request.is_get {
         true => query(request.query)?,
         false => without_query(request).map(|()| WatchRequest::default())?,

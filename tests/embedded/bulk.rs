@@ -13,7 +13,6 @@ use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
 use polynym_directory::mutation::bulk::{BulkStep, RunStep};
 use polynym_directory::service::bulk::calls::StartBulkChange;
-use polynym_directory::service::bulk::run::BulkHost;
 use polynym_directory::stores::StoreClock;
 use polynym_directory::{
     Backend, Clock, Directory, Error, Limits, Mutation, MutationKind, MutationReport, Mutations,
@@ -77,18 +76,10 @@ impl StoreClock for Agreeing {
     }
 }
 
-/// A host whose callers have all rights. It panics for one.
-struct Host;
-
-impl BulkHost for Host {
-    fn may_change_users(&self, caller: &str, _: &Tenant) -> bool {
-        assert_ne!(caller, "panicking");
-        true
-    }
-
-    fn error_reason(&self, _: &Error) -> &'static str {
-        "SOME_REASON"
-    }
+/// All callers have all rights. Panics for one.
+fn may_change(caller: &str, _: &Tenant) -> bool {
+    assert_ne!(caller, "panicking");
+    true
 }
 
 /// A directory with its clock and its store.
@@ -137,7 +128,7 @@ impl Scene {
     /// Runs bulk changes until the work is done.
     async fn run_while<T>(&self, work: impl Future<Output = T>) -> T {
         tokio::select! {
-            never = self.directory.run_bulk_changes(Arc::new(Host)) => match never {},
+            never = self.directory.run_bulk_changes(Arc::new(may_change)) => match never {},
             done = timeout(TIMEOUT, work) => done.expect("the bulk change goes on"),
         }
     }
@@ -270,12 +261,12 @@ async fn users_that_the_store_never_accepts_fail_in_the_end() {
     let waiting = |change: &BulkChange| change.wait.is_some();
     let skip = || scene.clock.skip(Duration::from_secs(1));
     let waiting = scene.run_while(scene.until((&Tenant::DEFAULT, ID), waiting, skip)).await;
-    assert_eq!(waiting.wait.as_ref().unwrap().reason, "SOME_REASON");
+    assert_eq!(waiting.wait.as_ref().unwrap().reason, "STORE_UNAVAILABLE");
     assert_eq!(waiting.counts.checked(), 0);
 
     let ended = scene.run_until_ended(&Tenant::DEFAULT, ID, Duration::from_secs(10)).await;
     assert_eq!((ended.state, ended.counts.changed), (BulkState::Completed, 2));
-    assert_eq!(ended.counts.failed, BTreeMap::from([("SOME_REASON".to_owned(), 1)]));
+    assert_eq!(ended.counts.failed, BTreeMap::from([("STORE_UNAVAILABLE".to_owned(), 1)]));
     assert_eq!((ended.failures[0].user, ended.wait), (users::id(1), None));
 
     // A whole batch waits longer, because the store may be to blame.

@@ -22,7 +22,7 @@ pub use caller::{Caller, Tenants};
 pub use caller_state::{BatchShare, CallerState, CallerStates, MAX_BATCHES, Turn};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
-pub use permit::{ActiveCount, MethodCounts, Permit, share_of};
+pub use permit::{ActiveCount, MAX_METHODS, MethodCounts, Permit, share_of};
 pub use rate_limiter::RateLimits;
 pub use role::Role;
 pub use tally::{Counts, Metric};

@@ -1,23 +1,27 @@
 //! Serves the conformance service of the Connect project on the HTTP listener of the transport.
 //! The suite starts this program, says on its standard input how to serve, and calls it.
 
+mod methods;
 mod proto;
 mod respond;
-mod routes;
 
 use std::error::Error;
 use std::future::pending;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
+use polynym_access::{Access, CallPurpose};
 use polynym_transport::http::{Http, HttpOptions};
-use polynym_transport::{Listener, Listeners, Options, Protocol, Tls, TlsFiles};
+use polynym_transport::method::Methods;
+use polynym_transport::{
+    Authorization, Listener, Listeners, Options, Protocol, Services, Tls, TlsFiles,
+};
 use prost::Message;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use proto::{DESCRIPTORS, ServerCompatRequest, ServerCompatResponse};
-use routes::Conformance;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -31,12 +35,10 @@ async fn main() -> Outcome<()> {
     let options = HttpOptions {
         prefix: String::new(),
         allowed_origins: Vec::new(),
-        descriptors: DESCRIPTORS,
-        lines: &[],
         pages: Vec::new(),
         site: None,
     };
-    let http = Http::new(options)?.into();
+    let http = Http::new(options).into();
     // The suite calls the HTTP listener alone.
     let grpc = TcpListener::bind("127.0.0.1:0").await?;
     let listeners = Listeners { http: Some((Listener { tcp, tls }, http)), ..grpc.into() };
@@ -45,8 +47,12 @@ async fn main() -> Outcome<()> {
     let response =
         ServerCompatResponse { host: "127.0.0.1".to_owned(), port: port.into(), pem_cert };
     write_response(&response)?;
-    let routes = Conformance::new(request.message_receive_limit);
-    polynym_transport::serve(listeners, routes, Options::default(), pending()).await;
+    let methods = methods::methods(request.message_receive_limit as usize);
+    let services = Services {
+        methods: Methods::new(methods, DESCRIPTORS)?,
+        authorization: Authorization::new(Arc::new(Access::open()), |_| Ok(CallPurpose::default())),
+    };
+    polynym_transport::serve(listeners, services, Options::default(), pending()).await;
     Ok(())
 }
 

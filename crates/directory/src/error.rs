@@ -1,5 +1,9 @@
 //! The errors that a caller can act on.
 
+mod reason;
+
+pub use reason::Category;
+
 use std::error::Error as StdError;
 use std::iter::successors;
 use std::sync::Arc;

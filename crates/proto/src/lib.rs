@@ -1,5 +1,5 @@
 //! The messages of the API and their descriptors, generated from `proto/` by prost alone, and the
-//! text of their times. The services are in `src/grpc/stubs.rs` and in the crate `polynym-client`.
+//! text of their times. The methods are in `src/grpc/methods.rs` and in the crate `polynym-client`.
 
 #![allow(
     missing_docs,

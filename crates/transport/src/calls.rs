@@ -1,5 +1,6 @@
 //! Calls: the checks of their requests, permits, bodies, counts and traces.
 
+pub mod authorization;
 pub mod call_protocol;
 pub mod count;
 mod detachable;

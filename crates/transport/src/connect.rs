@@ -11,7 +11,6 @@ pub mod error;
 mod exchange;
 pub mod header;
 mod json;
-pub mod method;
 pub mod request;
 pub mod unary;
 mod unique;

@@ -26,7 +26,6 @@ use super::memory_budget::ConnectionBudget;
 use super::options::Options;
 use super::peer::Peer;
 use super::preface::{PREFACE, read_start};
-use super::routes::Routes;
 use polynym_access::ActiveCount;
 
 pub mod cores;
@@ -75,8 +74,8 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The state that all connections of a listener share.
-pub struct Server<R> {
-    pub handler: Arc<CallHandler<R>>,
+pub struct Server {
+    pub handler: Arc<CallHandler>,
     /// The HTTP side; none for gRPC alone.
     pub http: Option<Arc<Http>>,
     pub options: Options,
@@ -84,11 +83,11 @@ pub struct Server<R> {
 
 /// Serves a connection until it ends, grows old, or the server drains. `unauthenticated` is its
 /// entry among those without a valid call. Returns whether calls were cut off.
-pub async fn accept<R: Routes>(
+pub async fn accept(
     stream: TcpStream,
     tls: Option<Tls>,
     unauthenticated: EvictionEntry,
-    server: Server<R>,
+    server: Server,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let handler = server.handler.clone();
@@ -130,10 +129,10 @@ pub async fn accept<R: Routes>(
 
 /// Serves a connection of the program itself, on behalf of the client at `address`, as [`accept`]
 /// does.
-pub async fn accept_in_memory<R: Routes>(
+pub async fn accept_in_memory(
     stream: DuplexStream,
     address: Option<SocketAddr>,
-    server: Server<R>,
+    server: Server,
     draining: watch::Receiver<bool>,
 ) -> bool {
     let handler = server.handler.clone();
@@ -164,11 +163,11 @@ fn count_handshake(outcome: &'static str) {
 
 /// Waits for the preface, then serves the connection. `certificate_revoked` returns once the
 /// client's certificate is no longer trusted.
-async fn serve_after_preface<R: Routes>(
+async fn serve_after_preface(
     mut stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: Peer,
     certificate_revoked: impl Future<Output = ()>,
-    server: Server<R>,
+    server: Server,
     mut draining: watch::Receiver<bool>,
 ) -> bool {
     let peer = Arc::new(peer);
@@ -214,14 +213,14 @@ async fn within_handshake<T>(
 }
 
 /// A connection whose protocol is known.
-struct Connection<R, F> {
+struct Connection<F> {
     peer: Arc<Peer>,
     certificate_revoked: F,
-    server: Server<R>,
+    server: Server,
     draining: watch::Receiver<bool>,
 }
 
-impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
+impl<F: Future<Output = ()>> Connection<F> {
     /// The budget of the connection.
     fn budget(&self) -> Arc<ConnectionBudget> {
         let handler = &self.server.handler;
@@ -233,9 +232,12 @@ impl<R: Routes, F: Future<Output = ()>> Connection<R, F> {
     async fn serve_grpc(self, stream: impl Stream) -> bool {
         let (handler, peer, budget) =
             (self.server.handler.clone(), self.peer.clone(), self.budget());
-        let answer = |request| {
+        let answer = |request: Request<Incoming>| {
             let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
-            async move { Ok(handler.call(&budget, &peer, &Grpc, request).await) }
+            async move {
+                let method = handler.methods.get(request.uri().path());
+                Ok(handler.call(method, &budget, &peer, &Grpc, request).await)
+            }
         };
         self.serve_http2(stream, &budget, answer).await
     }

@@ -21,14 +21,12 @@ use crate::calls::call_protocol::Refused;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::ResponseBody;
 use crate::connect::call::ConnectCall;
-use crate::connect::method::Methods;
 use crate::connect::request;
-use crate::lines::LineMethod;
 use crate::lines::call::LineCall;
 use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::method::{Methods, Row};
 use crate::peer::Peer;
 use crate::request_body;
-use crate::routes::Routes;
 use grpc_web::GrpcWeb;
 use origin::Origins;
 
@@ -41,10 +39,6 @@ pub struct HttpOptions {
     pub prefix: String,
     /// The origins whose pages may call the API from a browser.
     pub allowed_origins: Vec<String>,
-    /// The file descriptors of the services.
-    pub descriptors: &'static [u8],
-    /// The methods with lines.
-    pub lines: &'static [LineMethod],
     /// The pages outside the API.
     pub pages: Vec<Page>,
     /// A site beside the API.
@@ -62,32 +56,25 @@ enum HttpCall {
 pub struct Http {
     prefix: String,
     origins: Origins,
-    methods: Methods,
-    lines: &'static [LineMethod],
     pages: Vec<Page>,
     site: Option<Box<dyn Site>>,
 }
 
 impl Http {
     /// The HTTP side with these settings.
-    ///
-    /// # Errors
-    /// The descriptors are malformed.
-    pub fn new(options: HttpOptions) -> Result<Self, String> {
-        Ok(Self {
+    pub fn new(options: HttpOptions) -> Self {
+        Self {
             prefix: options.prefix,
             origins: Origins::new(options.allowed_origins),
-            methods: Methods::new(options.descriptors).map_err(|error| error.to_string())?,
-            lines: options.lines,
             pages: options.pages,
             site: options.site,
-        })
+        }
     }
 
     /// Answers a request.
-    pub async fn answer<R: Routes>(
+    pub async fn answer(
         &self,
-        handler: &Arc<CallHandler<R>>,
+        handler: &Arc<CallHandler>,
         budget: &Arc<ConnectionBudget>,
         peer: &Arc<Peer>,
         mut request: Request<Incoming>,
@@ -111,19 +98,20 @@ impl Http {
     }
 
     /// Answers a call, or a request whose `outcome` is a response already.
-    async fn answer_call<R: Routes>(
+    async fn answer_call(
         &self,
-        handler: &Arc<CallHandler<R>>,
+        handler: &Arc<CallHandler>,
         budget: &Arc<ConnectionBudget>,
         peer: &Arc<Peer>,
         outcome: Result<(), Refused>,
         request: Request<Incoming>,
     ) -> Response<ResponseBody> {
         let origin = self.origins.allowed(request.headers());
-        let mut response = match outcome.and_then(|()| self.call(&request)) {
-            Ok(HttpCall::Connect(call)) => handler.call(budget, peer, &call, request).await,
-            Ok(HttpCall::GrpcWeb(call)) => handler.call(budget, peer, &call, request).await,
-            Ok(HttpCall::Lines(call)) => handler.call(budget, peer, &call, request).await,
+        let method = handler.methods.get(request.uri().path());
+        let mut response = match outcome.and_then(|()| call(&handler.methods, method, &request)) {
+            Ok(HttpCall::Connect(call)) => handler.call(method, budget, peer, &call, request).await,
+            Ok(HttpCall::GrpcWeb(call)) => handler.call(method, budget, peer, &call, request).await,
+            Ok(HttpCall::Lines(call)) => handler.call(method, budget, peer, &call, request).await,
             Err(response) => {
                 let reservation = Reservation::for_call(budget);
                 request_body::discard(request).await;
@@ -134,24 +122,6 @@ impl Http {
             origin::allow(origin, response.headers_mut());
         }
         response
-    }
-
-    /// The call of a request.
-    fn call(&self, request: &Request<Incoming>) -> Result<HttpCall, Refused> {
-        let path = request.uri().path();
-        let lines = self.lines.iter().find(|method| method.path == path);
-        if let Some((method, descriptor)) = lines.zip(self.methods.get(path))
-            && let Some(call) = LineCall::new(method, descriptor.clone(), request)?
-        {
-            return Ok(HttpCall::Lines(call));
-        }
-        if let Some(descriptor) = self.methods.get(path)
-            && let Some(call) = GrpcWeb::new(descriptor, request)?
-        {
-            request::check(request, "POST")?;
-            return Ok(HttpCall::GrpcWeb(call));
-        }
-        request::call(&self.methods, request).map(HttpCall::Connect)
     }
 
     /// Removes the prefix of a request's path. The error is the response to a request outside of
@@ -186,6 +156,24 @@ impl Http {
         }
         Ok(())
     }
+}
+
+/// The call of a request to a method.
+fn call(methods: &Methods, method: &Row, request: &Request<Incoming>) -> Result<HttpCall, Refused> {
+    let Some(messages) = &method.messages else {
+        let path = request.uri().path();
+        return Err(request::unknown_path(path, methods.nearest(path)).into());
+    };
+    if let Some(lines) = method.lines
+        && let Some(call) = LineCall::new(lines, messages.clone(), request)?
+    {
+        return Ok(HttpCall::Lines(call));
+    }
+    if let Some(call) = GrpcWeb::new(messages, request)? {
+        request::check(request, "POST")?;
+        return Ok(HttpCall::GrpcWeb(call));
+    }
+    request::call(messages, request).map(HttpCall::Connect)
 }
 
 /// An address with another path. Its host stays: HTTP/2 has it nowhere else.

@@ -17,11 +17,9 @@ pub const NDJSON: &str = "application/x-ndjson";
 /// The content type of server-sent events.
 pub const EVENTS: &str = "text/event-stream";
 
-/// A method with lines.
+/// The form of a method's calls with lines.
 #[derive(Clone, Copy, Debug)]
 pub struct LineMethod {
-    /// The path, such as `/package.Service/Method`.
-    pub path: &'static str,
     /// Whether its requests are lines.
     pub takes_lines: bool,
     /// Whether its responses can be server-sent events.

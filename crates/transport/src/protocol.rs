@@ -10,6 +10,7 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
 use super::rich_status::{limited, plain, retry, retry_after};
+use polynym_access::Role;
 
 /// The header that names the accepted encodings of messages (gRPC, "Compression").
 const ACCEPTED: &str = "grpc-accept-encoding";
@@ -261,6 +262,19 @@ pub fn lines_late() -> Status {
 pub fn unknown_service() -> Status {
     let message = "unknown service: use reflection to list services";
     plain(Code::Unimplemented, "SERVICE_UNKNOWN", message)
+}
+
+/// The status for a call without a valid credential.
+pub fn credential_invalid() -> Status {
+    let message = "no valid credential: send `authorization: Bearer TOKEN` with an unexpired token \
+        from the server's credentials file, or use a client certificate listed there";
+    plain(Code::Unauthenticated, "CREDENTIAL_INVALID", message)
+}
+
+/// The status for a call, or a field of it, that requires a higher role.
+pub fn role_too_low(what: &str, required: Role) -> Status {
+    let message = format!("{what} needs the role {required}: the credential has a lower one");
+    plain(Code::PermissionDenied, "ROLE_DENIED", &message)
 }
 
 /// The status for an unknown method of a known service.

@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::calls::authorization::Authorization;
 use super::calls::handler::CallHandler;
 use super::connection::cores::Cores;
 use super::connection::in_memory::{InMemory, InMemoryListener};
@@ -15,11 +16,19 @@ use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
 use super::http::Http;
 use super::log_throttle::LogThrottle;
+use super::method::Methods;
 use super::options::Options;
-use super::routes::Routes;
 
 /// Throttles the log while no connection can be accepted.
 static ACCEPT_ERRORS: LogThrottle = LogThrottle::new();
+
+/// What a server serves, and to whom.
+pub struct Services {
+    /// The methods.
+    pub methods: Methods,
+    /// The callers.
+    pub authorization: Authorization,
+}
 
 /// A socket that accepts connections.
 pub struct Listener {
@@ -111,15 +120,15 @@ async fn reload(http: Option<&(Listener, Arc<Http>)>) -> Infallible {
     }
 }
 
-/// Serves `routes` on `listeners` until `shutdown` completes. Then new calls are refused, and calls
+/// Serves `services` on `listeners` until `shutdown` completes. Then new calls are refused, and calls
 /// in flight may finish within [`Options::drain`].
-pub async fn serve<R: Routes>(
+pub async fn serve(
     mut listeners: Listeners,
-    routes: R,
+    services: Services,
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) {
-    let handler = Arc::new(CallHandler::new(routes, options));
+    let handler = Arc::new(CallHandler::new(services, options));
     let (drain, draining) = watch::channel(false);
     let mut connections = JoinSet::new();
     let in_memory = listeners.in_memory.take();
@@ -142,11 +151,11 @@ pub async fn serve<R: Routes>(
     }
 }
 
-async fn accept<R: Routes>(
+async fn accept(
     listeners: &Listeners,
     mut in_memory: Option<InMemoryListener>,
     connections: &mut JoinSet<bool>,
-    handler: &Arc<CallHandler<R>>,
+    handler: &Arc<CallHandler>,
     options: Options,
     draining: &watch::Receiver<bool>,
 ) {
@@ -191,7 +200,7 @@ async fn next(listener: &mut Option<InMemoryListener>) -> InMemory {
 }
 
 /// Updates the gauges in a loop.
-async fn update_gauges<R: Routes>(listener: &Listener, handler: &CallHandler<R>) -> Infallible {
+async fn update_gauges(listener: &Listener, handler: &CallHandler) -> Infallible {
     loop {
         handler.set_gauges();
         if let Some(tls) = &listener.tls {

@@ -66,7 +66,6 @@ pub async fn listen(
     });
     let in_memory = site.is_some().then_some(in_memory);
     let served = http::api(prefix.clone(), allowed_origins.clone(), site);
-    let served = served.map_err(|error| Failure::Other(error.to_string()))?;
     let http = Some((Listener { tcp, tls: tls(Protocol::Any)? }, served));
     Ok(Listeners { grpc, http, in_memory, cores })
 }

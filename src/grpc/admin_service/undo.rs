@@ -7,7 +7,7 @@ use futures_util::{Stream, stream};
 use locality_uuid::LocalityId;
 use tonic::Status;
 
-use crate::grpc::status::{reason, status};
+use crate::grpc::status::status;
 use polynym_directory::error::Error;
 use polynym_directory::service::transfer::undo::{Undo, UndoStep};
 use polynym_proto::v1;
@@ -50,6 +50,6 @@ fn message(before: &Message, step: &UndoStep) -> Message {
 
 /// A user that stays as the operation left it.
 fn kept((user, error): &(LocalityId, Error)) -> Kept {
-    let (reason, message) = (reason(error).to_owned(), error.to_string());
+    let (reason, message) = (error.reason().to_owned(), error.to_string());
     Kept { user_id: user.to_string(), reason, message }
 }

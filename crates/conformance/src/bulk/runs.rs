@@ -8,7 +8,6 @@ use polynym_directory::error::BulkError;
 use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
 use polynym_directory::mutation::bulk::BulkStep;
 use polynym_directory::service::bulk::calls::StartBulkChange;
-use polynym_directory::service::bulk::run::BulkHost;
 use polynym_directory::{
     ConflictPolicy, Directory, Error, Limits, Mutation, NewUser, State, Tenant, UserChange, Value,
 };
@@ -18,17 +17,9 @@ use crate::fixture::Fixture;
 use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
 
-/// A host whose callers have all rights, except for one.
-struct Host;
-
-impl BulkHost for Host {
-    fn may_change_users(&self, caller: &str, _: &Tenant) -> bool {
-        caller != "gone"
-    }
-
-    fn error_reason(&self, _: &Error) -> &'static str {
-        "SOME_REASON"
-    }
+/// All callers have all rights, except for one.
+fn may_change(caller: &str, _: &Tenant) -> bool {
+    caller != "gone"
 }
 
 /// Runs bulk changes on two servers until the one with this id has ended.
@@ -45,8 +36,8 @@ async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, 
     };
     tokio::select! {
         ended = ended => ended,
-        never = directories[0].run_bulk_changes(Arc::new(Host)) => match never {},
-        never = directories[1].run_bulk_changes(Arc::new(Host)) => match never {},
+        never = directories[0].run_bulk_changes(Arc::new(may_change)) => match never {},
+        never = directories[1].run_bulk_changes(Arc::new(may_change)) => match never {},
     }
 }
 

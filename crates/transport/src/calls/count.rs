@@ -12,9 +12,9 @@ use tracing::Span;
 
 use super::refusal_log::RefusalLog;
 use super::trace::CallTrace;
+use crate::method::Row;
 use crate::options::LogCalls;
-use crate::routes::{PermitKind, Target};
-use polynym_access::{Call, Metric};
+use polynym_access::{Call, MAX_METHODS, Metric};
 
 /// The counter of calls.
 pub const CALLS: (&str, &str) = ("polynym_calls_total", "Calls, by method, code and caller");
@@ -45,15 +45,14 @@ pub struct CallCount {
 
 impl CallCount {
     pub fn begin(
-        target: impl Target,
+        row: &Row,
         headers: &HeaderMap,
         log: LogCalls,
         address: Option<SocketAddr>,
     ) -> Self {
-        let (method, index) = (target.name(), target.index());
+        let (method, index) = (row.name, row.index);
         let trace = CallTrace::begin(method, headers);
-        let is_mutation = target.permit_kind() == Some(PermitKind::Mutation);
-        let refusal_log = RefusalLog { method, is_mutation, address };
+        let refusal_log = RefusalLog { method, is_mutation: row.is_mutation(), address };
         let started = Instant::now();
         Self { method, index, started, call: None, trace, log, refusal_log, is_open: true }
     }
@@ -138,9 +137,6 @@ fn latency_histogram(index: usize, method: &'static str) -> &'static Histogram {
     let register = || histogram!(SECONDS.0, "method" => method);
     ALL[index.min(MAX_METHODS - 1)].get_or_init(register)
 }
-
-/// The maximum number of methods that are counted separately.
-const MAX_METHODS: usize = 64;
 
 /// The name of a code in the specification (gRPC, "Status codes").
 const fn code_name(code: Code) -> &'static str {

@@ -13,19 +13,21 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::Instrument;
 
+use super::authorization::{Authorization, Refusal};
 use super::call_protocol::CallProtocol;
 use super::count::CallCount;
 use super::detachable::Detachable;
-use super::permits::CallPermits;
+use super::permits::{CallPermits, PermitKind};
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
 use super::turns::{Steps, Turns, in_steps};
 use crate::eviction::EvictionQueue;
 use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
+use crate::method::{MethodKind, Methods, Row};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
 use crate::request_body::{self, RequestBody};
-use crate::routes::{PermitKind, Refusal, Routes, Target};
+use crate::server::Services;
 use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::{protocol, rich_status};
 use polynym_access::{ActiveCount, Call, Caller, Permit};
@@ -38,8 +40,9 @@ pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections 
 /// The interval at which the caller of an open stream is authorized again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-pub struct CallHandler<R> {
-    routes: R,
+pub struct CallHandler {
+    pub methods: Methods,
+    authorization: Authorization,
     permits: CallPermits,
     turns: Turns,
     max_connections: usize,
@@ -56,13 +59,15 @@ pub struct CallHandler<R> {
     strangers: Arc<EvictionQueue>,
 }
 
-impl<R: Routes> CallHandler<R> {
-    pub fn new(routes: R, options: Options) -> Self {
+impl CallHandler {
+    pub fn new(services: Services, options: Options) -> Self {
+        let Services { methods, authorization } = services;
         let Options { max_connections, max_calls, .. } = options;
         let max_unauthenticated =
-            if routes.needs_credentials() { max_connections / 4 } else { usize::MAX };
+            if authorization.needs_credentials() { max_connections / 4 } else { usize::MAX };
         Self {
-            routes,
+            methods,
+            authorization,
             permits: CallPermits::new(max_calls),
             turns: Turns::default(),
             max_connections,
@@ -80,7 +85,7 @@ impl<R: Routes> CallHandler<R> {
     /// its share of connections, the first call is refused.
     pub fn count_certified(&self, peer: &Peer) {
         if !peer.names().is_empty()
-            && let Some(caller) = self.routes.certified_caller(peer.names())
+            && let Some(caller) = self.authorization.certified_caller(peer.names())
         {
             let _ = peer.assign_to(&caller, self.max_connections);
         }
@@ -89,8 +94,8 @@ impl<R: Routes> CallHandler<R> {
     /// Assigns the bytes of a connection to the caller of its client's certificate, or of all calls
     /// if they need no credential. Otherwise its first valid call does.
     pub fn assign_budget(&self, peer: &Peer, budget: &ConnectionBudget) {
-        let is_known = !peer.names().is_empty() || !self.routes.needs_credentials();
-        if is_known && let Some(caller) = self.routes.certified_caller(peer.names()) {
+        let is_known = !peer.names().is_empty() || !self.authorization.needs_credentials();
+        if is_known && let Some(caller) = self.authorization.certified_caller(peer.names()) {
             budget.assign_to(&caller);
         }
     }
@@ -112,19 +117,19 @@ impl<R: Routes> CallHandler<R> {
 
     /// Whether callers need credentials.
     pub fn needs_credentials(&self) -> bool {
-        self.routes.needs_credentials()
+        self.authorization.needs_credentials()
     }
 
     /// Answers a call. Refuses an invalid or unauthorized one by its headers, before it reads the
     /// message.
     pub async fn call<P: CallProtocol>(
         self: &Arc<Self>,
+        method: &Arc<Row>,
         budget: &Arc<ConnectionBudget>,
         peer: &Arc<Peer>,
         rpc: &P,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
-        let target = R::Target::from_path(request.uri().path());
         let timeout = match rpc.validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(response) => {
@@ -132,23 +137,22 @@ impl<R: Routes> CallHandler<R> {
                 return ResponseBody::call(*response, reservation, rpc.end_frame());
             }
         };
-        let mut count = CallCount::begin(target, request.headers(), self.log_calls, peer.address());
-        let call = match self.admit(target, budget, peer, &mut request, &mut count) {
+        let mut count = CallCount::begin(method, request.headers(), self.log_calls, peer.address());
+        let call = match self.admit(method, budget, peer, &mut request, &mut count) {
             Ok(call) => call,
             Err(refusal) => return refused(budget, peer, rpc, refusal, request, count).await,
         };
-        let steps = call.as_deref().and_then(|call| self.steps(target, budget, call));
-        if let Some(limit) = target.max_streams() {
-            let (index, is_finite) = (target.index(), target.is_finite());
-            let method = StreamMethod { index, limit, is_finite };
+        let steps = call.as_deref().and_then(|call| self.steps(method, budget, call));
+        if let MethodKind::Stream { limit, is_finite } = method.kind {
+            let streams = StreamMethod { index: method.index, limit, is_finite };
             let opened = match &call {
-                Some(call) => OpenStream::of_caller(budget, method, call),
+                Some(call) => OpenStream::of_caller(budget, streams, call),
                 None => OpenStream::of_stranger(budget, &self.strangers),
             };
             return match opened {
                 Ok(stream) => {
                     let opening = Opening { stream, steps, timeout, count };
-                    self.open_stream(opening, peer, rpc, request).await
+                    self.open_stream(method, opening, peer, rpc, request).await
                 }
                 Err(refusal) => refused(budget, peer, rpc, refusal, request, count).await,
             };
@@ -156,18 +160,18 @@ impl<R: Routes> CallHandler<R> {
 
         let mut reservation = Reservation::for_call(budget);
         let answer = async {
-            let limit = target.max_message_bytes();
+            let limit = method.max_message_bytes;
             let request = rpc.read_message(request, limit, &mut reservation).await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
-            let permit = match target.permit_kind().zip(call.as_deref()) {
+            let permit = match PermitKind::of(method.kind).zip(call.as_deref()) {
                 Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
                 Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
             };
-            Ok(self.execute(target, request, steps, permit).await)
+            Ok(self.execute(method, request, steps, permit).await)
         };
         let span = count.log_span();
-        let response = self.with_deadline(target, timeout, answer).instrument(span).await;
+        let response = self.with_deadline(method, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
 
         let response = rpc.respond(response, Some(&mut reservation)).await;
@@ -177,45 +181,40 @@ impl<R: Routes> CallHandler<R> {
     /// Executes a call. A mutation goes on if its caller leaves, and keeps its permit: callers that
     /// leave cannot begin more than others.
     async fn execute(
-        self: &Arc<Self>,
-        target: R::Target,
+        &self,
+        method: &Row,
         request: Request<RequestBody>,
         steps: Option<Steps>,
         permit: Option<Permit<2>>,
     ) -> Response<Body> {
-        if target.permit_kind() != Some(PermitKind::Mutation) || steps.is_some() {
+        let call = (method.handler)(request);
+        if !method.is_mutation() || steps.is_some() {
             let _permit = permit;
-            return in_steps(steps, self.routes.call(target, request)).await;
+            return in_steps(steps, call).await;
         }
-        let handler = self.clone();
         let mutation = async move {
             let _permit = permit;
-            handler.routes.call(target, request).await
+            call.await
         };
         Detachable::new(mutation, self.timeout).await
     }
 
     /// The steps of a call that may compute for long. Callers take turns; without credentials,
     /// connections do.
-    fn steps(
-        &self,
-        target: R::Target,
-        budget: &ConnectionBudget,
-        caller: &Caller,
-    ) -> Option<Steps> {
-        target.is_scan().then(|| self.turns.steps(budget.turn_of(caller)))
+    fn steps(&self, method: &Row, budget: &ConnectionBudget, caller: &Caller) -> Option<Steps> {
+        method.is_scan.then(|| self.turns.steps(budget.turn_of(caller)))
     }
 
     /// Checks a call by its headers: its credential and role, then its caller's limits.
     fn admit(
         &self,
-        target: R::Target,
+        method: &Row,
         budget: &ConnectionBudget,
         peer: &Peer,
         request: &mut Request<Incoming>,
         count: &mut CallCount,
     ) -> Result<Option<Arc<Call>>, Status> {
-        let authorized = self.routes.authorize(request, peer.names());
+        let authorized = self.authorization.authorize(method, request, peer.names());
         let call = authorized.map_err(|Refusal { call, status }| {
             count.set_call(call);
             status
@@ -223,7 +222,7 @@ impl<R: Routes> CallHandler<R> {
         count.set_call(call.clone());
         let Some(call) = call else { return Ok(None) };
         self.assign(&call, budget, peer)?;
-        if let Some(kind) = target.permit_kind() {
+        if let Some(kind) = PermitKind::of(method.kind) {
             self.permits.check(kind, &call)?;
         }
         call.admit_call().map_err(protocol::rate_limited)?;
@@ -233,13 +232,13 @@ impl<R: Routes> CallHandler<R> {
     /// Opens a stream, which takes no permit. It ends once its caller leaves or loses access.
     async fn open_stream<P: CallProtocol>(
         self: &Arc<Self>,
+        method: &Arc<Row>,
         Opening { stream, steps, timeout, mut count }: Opening,
         peer: &Arc<Peer>,
         rpc: &P,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
-        let target = R::Target::from_path(request.uri().path());
-        let revoked = self.clone().revocation(peer.clone(), &request);
+        let revoked = self.clone().revocation(method.clone(), peer.clone(), &request);
         let (evicted, ended) = (stream.evicted(), stream.ended());
         let mut end: Revoked = Box::pin(async move {
             tokio::select! {
@@ -253,12 +252,12 @@ impl<R: Routes> CallHandler<R> {
         }
 
         let answer = async {
-            let limit = target.max_message_bytes();
+            let limit = method.max_message_bytes;
             let streaming = rpc.open(request, limit, self.timeout, &stream).await?;
-            Ok(self.routes.call(target, streaming).await)
+            Ok((method.handler)(streaming).await)
         };
         let span = count.log_span();
-        let response = self.with_deadline(target, timeout, answer).instrument(span).await;
+        let response = self.with_deadline(method, timeout, answer).instrument(span).await;
         count.end_with_response(&response);
 
         // A response may wait for the request: its caller may lose access before it.
@@ -275,16 +274,19 @@ impl<R: Routes> CallHandler<R> {
     /// Waits until the caller of a stream loses access. Returns the status of the refusal.
     fn revocation(
         self: Arc<Self>,
+        method: Arc<Row>,
         peer: Arc<Peer>,
         request: &Request<Incoming>,
-    ) -> impl Future<Output = Status> + Send + use<R> {
+    ) -> impl Future<Output = Status> + Send + use<> {
         let mut headers_only = Request::new(());
         *headers_only.uri_mut() = request.uri().clone();
         *headers_only.headers_mut() = request.headers().clone();
         async move {
             loop {
                 tokio::time::sleep(RECHECK_INTERVAL).await;
-                if let Err(refusal) = self.routes.authorize(&mut headers_only, peer.names()) {
+                let authorized =
+                    self.authorization.authorize(&method, &mut headers_only, peer.names());
+                if let Err(refusal) = authorized {
                     return refusal.status;
                 }
             }
@@ -294,7 +296,7 @@ impl<R: Routes> CallHandler<R> {
     /// Returns the answer, or an error status if the handler exceeds the timeout or panics.
     async fn with_deadline(
         &self,
-        target: R::Target,
+        method: &Row,
         timeout: Duration,
         answer: impl Future<Output = Result<Response<Body>, Status>>,
     ) -> Response<Body> {
@@ -302,9 +304,7 @@ impl<R: Routes> CallHandler<R> {
             Ok(Ok(Ok(response))) => protocol::with_details(response),
             Ok(Ok(Err(status))) => status.into_http(),
             Ok(Err(_)) => panicked(),
-            Err(_) => {
-                protocol::deadline(target.permit_kind() == Some(PermitKind::Mutation)).into_http()
-            }
+            Err(_) => protocol::deadline(method.is_mutation()).into_http(),
         }
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use crate::method::MethodKind;
 use crate::protocol;
-use crate::routes::PermitKind;
 use polynym_access::{ActiveCount, Caller, CallerState, Permit};
 
 /// The gauge of calls in flight.
@@ -15,6 +15,26 @@ pub const CALLS_IN_FLIGHT: (&str, &str) =
 /// The gauge of permits.
 pub const PERMITS: (&str, &str) =
     ("polynym_call_permits", "Permits for calls in flight, by kind: look-up or mutation");
+
+/// The kinds of permits. While a disk hangs, mutations use up theirs, and reads continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitKind {
+    /// For calls that only read.
+    Read,
+    /// For calls that may write.
+    Mutation,
+}
+
+impl PermitKind {
+    /// The kind of permit that the calls of a method take, if they take one.
+    pub const fn of(kind: MethodKind) -> Option<Self> {
+        match kind {
+            MethodKind::Read => Some(Self::Read),
+            MethodKind::Mutation => Some(Self::Mutation),
+            MethodKind::Probe | MethodKind::Stream { .. } => None,
+        }
+    }
+}
 
 /// The permits of a server.
 pub struct CallPermits {

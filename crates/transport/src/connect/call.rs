@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 
 use super::header;
-use super::method::{Method, Shape};
+use crate::method::{Messages, Shape};
 use crate::protocol;
 
 /// The form of messages.
@@ -22,8 +22,8 @@ pub enum Codec {
 
 /// A call over Connect.
 pub struct ConnectCall {
-    /// The method.
-    pub method: Arc<Method>,
+    /// The messages of its method.
+    pub messages: Arc<Messages>,
     /// The form of the messages.
     pub codec: Codec,
     /// Whether the request's only message is compressed with gzip.
@@ -35,42 +35,42 @@ pub struct ConnectCall {
 }
 
 impl ConnectCall {
-    /// A call of `method` with these headers.
+    /// A call with these headers, of a method with these messages.
     ///
     /// # Errors
     /// A header is malformed.
-    pub fn new(method: Arc<Method>, codec: Codec, headers: &HeaderMap) -> Result<Self, Status> {
-        let encoding = match method.shape {
+    pub fn new(messages: Arc<Messages>, codec: Codec, headers: &HeaderMap) -> Result<Self, Status> {
+        let encoding = match messages.shape {
             Shape::ServerStream => header::STREAM_ENCODING,
             Shape::Unary | Shape::ClientStream => CONTENT_ENCODING.as_str(),
         };
-        Self::with_encoding(encoding, method, codec, headers)
+        Self::with_encoding(encoding, messages, codec, headers)
     }
 
-    /// A call of `method` with one message as JSON, even if the response is a stream.
+    /// A call with one message as JSON, even if the response is a stream.
     ///
     /// # Errors
     /// A header is malformed.
-    pub fn with_json(method: Arc<Method>, headers: &HeaderMap) -> Result<Self, Status> {
-        Self::with_encoding(CONTENT_ENCODING.as_str(), method, Codec::Json, headers)
+    pub fn with_json(messages: Arc<Messages>, headers: &HeaderMap) -> Result<Self, Status> {
+        Self::with_encoding(CONTENT_ENCODING.as_str(), messages, Codec::Json, headers)
     }
 
     /// A call whose request is compressed as the header `encoding` says.
     fn with_encoding(
         encoding: &str,
-        method: Arc<Method>,
+        messages: Arc<Messages>,
         codec: Codec,
         headers: &HeaderMap,
     ) -> Result<Self, Status> {
         check_version(headers)?;
         let is_gzip = is_gzip(headers, encoding)?;
         let accepts_gzip = headers.get_all(ACCEPT_ENCODING).iter().any(accepts_gzip);
-        Ok(Self { method, codec, is_gzip, accepts_gzip, timeout: timeout(headers)? })
+        Ok(Self { messages, codec, is_gzip, accepts_gzip, timeout: timeout(headers)? })
     }
 
     /// Whether the response is a stream.
     pub fn is_stream(&self) -> bool {
-        self.method.shape == Shape::ServerStream
+        self.messages.shape == Shape::ServerStream
     }
 }
 

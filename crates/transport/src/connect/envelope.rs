@@ -16,8 +16,8 @@ use tonic::{Code, Status};
 
 use super::call::{Codec, ConnectCall};
 use super::error::Error;
-use super::method::Method;
 use super::{error, header, json};
+use crate::method::Messages;
 use crate::request_body::{PREFIX, set_length};
 use crate::rich_status::internal;
 
@@ -49,7 +49,7 @@ pub fn respond(call: &ConnectCall, response: Response<Body>) -> Response<Body> {
         Some(status) => error::body(end(Some(&status), &HeaderMap::new())),
         None => Body::new(EnvelopeBody {
             grpc,
-            method: call.method.clone(),
+            messages: call.messages.clone(),
             codec: call.codec,
             framed: BytesMut::new(),
             has_ended: false,
@@ -85,7 +85,7 @@ const fn content_type(codec: Codec) -> HeaderValue {
 /// Turns the frames of gRPC into envelopes.
 struct EnvelopeBody {
     grpc: Body,
-    method: Arc<Method>,
+    messages: Arc<Messages>,
     codec: Codec,
     /// Frames that are not sent yet, the last of which may be incomplete.
     framed: BytesMut,
@@ -99,7 +99,7 @@ impl EnvelopeBody {
         while let Some(message) = next_message(&mut self.framed) {
             let start = envelopes.len();
             envelopes.extend_from_slice(&[0; PREFIX]);
-            json::write(&self.method.output, &message, &mut envelopes)?;
+            json::write(&self.messages.output, &message, &mut envelopes)?;
             set_length(&mut envelopes[start..]);
         }
         Ok(envelopes.into())

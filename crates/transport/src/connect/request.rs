@@ -12,12 +12,12 @@ use tonic::Status;
 use tonic::body::Body;
 
 use super::call::{Codec, ConnectCall};
-use super::method::{Method, Methods, Shape};
 use super::{envelope, error, header, json};
 use crate::calls::call_protocol::Refused;
 use crate::calls::turns::in_one_step;
 use crate::gzip;
 use crate::memory_budget::Reservation;
+use crate::method::{Messages, Shape};
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, discard_rest, next_chunk, reserve, set_length};
 use crate::request_check::{self, MAX_HEADER_BYTES};
@@ -25,21 +25,17 @@ use crate::request_check::{self, MAX_HEADER_BYTES};
 /// A text may be this many times as long as the largest message: names and escapes take space.
 const TEXT_FACTOR: usize = 2;
 
-/// The call of a request.
+/// The call of a request to a method with these messages.
 ///
 /// # Errors
 /// The request is no call: the response says why.
-pub fn call(methods: &Methods, request: &Request<Incoming>) -> Result<ConnectCall, Refused> {
-    let path = request.uri().path();
-    let Some(method) = methods.get(path) else {
-        return Err(unknown_path(path, methods.nearest(path)).into());
-    };
+pub fn call(messages: &Arc<Messages>, request: &Request<Incoming>) -> Result<ConnectCall, Refused> {
     check(request, "POST")?;
-    let Some(codec) = codec(method, request.headers().get(CONTENT_TYPE)) else {
-        return Err(wrong_content_type(method).into());
+    let Some(codec) = codec(messages, request.headers().get(CONTENT_TYPE)) else {
+        return Err(wrong_content_type(messages.shape).into());
     };
-    ConnectCall::new(method.clone(), codec, request.headers()).map_err(|status| {
-        Refused::from(match method.shape {
+    ConnectCall::new(messages.clone(), codec, request.headers()).map_err(|status| {
+        Refused::from(match messages.shape {
             Shape::ServerStream => envelope::failure(codec, &status),
             Shape::Unary | Shape::ClientStream => error::response(&status),
         })
@@ -141,7 +137,7 @@ async fn transcoded(
         Codec::Json => {
             let text = framed.get(PREFIX..).unwrap_or_default();
             let turn = reservation.turn().clone();
-            let read = || json::to_framed(text, &call.method.input, limit, reservation);
+            let read = || json::to_framed(text, &call.messages.input, limit, reservation);
             Ok(in_one_step(&turn, text.len(), read).await?.into())
         }
     }
@@ -194,11 +190,11 @@ pub fn media_type(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The form of messages that a content type names, if `method` takes it. Parameters mean nothing:
+/// The form of messages that a content type names, if the method takes it. Parameters mean nothing:
 /// JSON is always UTF-8 (RFC 8259, section 11).
-fn codec(method: &Method, content_type: Option<&HeaderValue>) -> Option<Codec> {
+fn codec(messages: &Messages, content_type: Option<&HeaderValue>) -> Option<Codec> {
     let text = content_type?.to_str().ok()?;
-    match (method.shape, &*media_type(text)) {
+    match (messages.shape, &*media_type(text)) {
         (Shape::Unary, "application/json") => Some(Codec::Json),
         (Shape::Unary, "application/proto") => Some(Codec::Binary),
         (Shape::ServerStream, "application/connect+json") => Some(Codec::Json),
@@ -220,8 +216,8 @@ pub fn unknown_path(path: &str, nearest: Option<&str>) -> Response<Body> {
     error::with_http_status(StatusCode::NOT_FOUND, &protocol::unknown_path(path, nearest))
 }
 
-fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
-    let message = match method.shape {
+fn wrong_content_type(shape: Shape) -> Response<Body> {
+    let message = match shape {
         Shape::Unary => "the content type must be application/json or application/proto",
         Shape::ServerStream => {
             "this method returns a stream: the content type must be application/connect+json or \
@@ -231,7 +227,7 @@ fn wrong_content_type(method: &Arc<Method>) -> Response<Body> {
     };
     let status = protocol::content_type_wrong(message);
     let mut response = error::with_http_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, &status);
-    let accepted = match method.shape {
+    let accepted = match shape {
         Shape::Unary => "application/json, application/proto",
         Shape::ServerStream => "application/connect+json, application/connect+proto",
         Shape::ClientStream => return response,

@@ -113,7 +113,7 @@ fn encode(call: &ConnectCall, message: Bytes) -> Result<(Bytes, bool), Status> {
         Codec::Binary => message,
         Codec::Json => {
             let mut text = Vec::with_capacity(2 * message.len());
-            json::write(&call.method.output, &message, &mut text)?;
+            json::write(&call.messages.output, &message, &mut text)?;
             text.into()
         }
     };

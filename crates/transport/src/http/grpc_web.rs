@@ -17,9 +17,9 @@ use tonic::body::Body;
 
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::calls::turns::in_one_step;
-use crate::connect::method::{Method, Shape};
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
+use crate::method::{Messages, Shape};
 use crate::request_body::{self, ENCODING, PREFIX, RequestBody, next_chunk, reserve, set_length};
 use crate::rich_status::internal;
 use crate::streams::OpenStream;
@@ -47,10 +47,10 @@ impl GrpcWeb {
     ///
     /// # Errors
     /// The request is no call: the response says why.
-    pub fn new(method: &Method, request: &Request<Incoming>) -> Result<Option<Self>, Refused> {
+    pub fn new(messages: &Messages, request: &Request<Incoming>) -> Result<Option<Self>, Refused> {
         let content_type = request.headers().get(CONTENT_TYPE);
         let Some(form) = content_type.and_then(Form::of) else { return Ok(None) };
-        if method.shape == Shape::ClientStream {
+        if messages.shape == Shape::ClientStream {
             return Ok(None);
         }
         let timeout = request_check::timeout(request.headers());

@@ -19,7 +19,6 @@ use crate::connect::error;
 use crate::memory_budget::{ConnectionBudget, Reservation};
 use crate::peer::Peer;
 use crate::request_body;
-use crate::routes::Routes;
 use crate::streams::OpenStream;
 
 /// A site beside the API. It limits the bodies that it reads and the time that it takes.
@@ -62,9 +61,9 @@ pub fn redirect(prefix: &str, site: &dyn Site) -> Response<Body> {
 }
 
 /// Answers a request by a site. Its connection belongs to the caller who is signed in.
-pub async fn answer<R: Routes>(
+pub async fn answer(
     site: &dyn Site,
-    handler: &CallHandler<R>,
+    handler: &CallHandler,
     budget: &Arc<ConnectionBudget>,
     peer: &Peer,
     request: Request<Incoming>,

@@ -15,9 +15,9 @@ use super::request::LineStream;
 use super::{EVENTS, LineForm, LineMethod, LineReader, LineRequest, LineWriter, NDJSON, response};
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
-use crate::connect::method::Method;
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
+use crate::method::Messages;
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, set_length};
 use crate::rich_status::{internal, plain};
@@ -47,7 +47,7 @@ impl LineCall {
     /// The request is no call: the response says why.
     pub fn new(
         method: &LineMethod,
-        descriptor: Arc<Method>,
+        messages: Arc<Messages>,
         request: &Request<Incoming>,
     ) -> Result<Option<Self>, Refused> {
         let headers = request.headers();
@@ -67,8 +67,8 @@ impl LineCall {
         if request.version() < Version::HTTP_11 {
             return Err(wrong_version().into());
         }
-        let json = ConnectCall::with_json(descriptor, headers)
-            .map_err(|status| error::response(&status))?;
+        let json =
+            ConnectCall::with_json(messages, headers).map_err(|status| error::response(&status))?;
         if method.takes_lines && json.is_gzip {
             return Err(error::response(&protocol::lines_compressed()).into());
         }

@@ -9,7 +9,7 @@ use prost::Message;
 use tonic::Status;
 
 use super::batch::LineResult;
-use crate::grpc::status::{reason, status};
+use crate::grpc::status::status;
 use polynym_directory::encoded::event::changes_message;
 use polynym_directory::error::Error;
 use polynym_directory::model::imported_user::Effect;
@@ -178,7 +178,7 @@ const fn page_limit() -> PageLimit {
 fn rejects_of(line: i64, outcome: &LineOutcome) -> Vec<Reject> {
     let rejects = outcome.rejects.iter().map(|reject| Reject {
         line,
-        reason: reason(&reject.error).to_owned(),
+        reason: reject.error.reason().to_owned(),
         message: reject.error.to_string(),
         identity_index: reject.identity.map(|index| index as i32),
         skipped: outcome.effect.is_some(),
@@ -192,7 +192,7 @@ fn orphan(line: i64, user: LocalityId) -> Reject {
     let error = Error::PrimaryMissing { user };
     Reject {
         line,
-        reason: reason(&error).to_owned(),
+        reason: error.reason().to_owned(),
         message: error.to_string(),
         identity_index: None,
         skipped: true,

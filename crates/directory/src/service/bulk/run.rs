@@ -24,21 +24,15 @@ const REMOVAL_INTERVAL: Duration = Duration::from_secs(30);
 /// Bulk changes that one search finds for removal.
 const REMOVAL_LIMIT: usize = 1_000;
 
-/// What the directory asks the program: the rights of callers, and the reasons of errors.
-pub trait BulkHost: Send + Sync {
-    /// Whether the caller may still change users of the tenant.
-    fn may_change_users(&self, caller: &str, tenant: &Tenant) -> bool;
-
-    /// The reason of an error, as programs rely on it.
-    fn error_reason(&self, error: &Error) -> &'static str;
-}
+/// Whether the caller of a bulk change may still change users of its tenant.
+pub type MayChangeUsers = Arc<dyn Fn(&str, &Tenant) -> bool + Send + Sync>;
 
 impl Directory {
     /// Runs the bulk changes of all tenants in tasks. Safe on several servers.
-    pub async fn run_bulk_changes(self: &Arc<Self>, host: Arc<dyn BulkHost>) -> Infallible {
+    pub async fn run_bulk_changes(self: &Arc<Self>, may_change: MayChangeUsers) -> Infallible {
         loop {
             let mut tasks = JoinSet::new();
-            tasks.spawn(Scheduler::new(self.clone(), host.clone()).run());
+            tasks.spawn(Scheduler::new(self.clone(), may_change.clone()).run());
             let directory = self.clone();
             tasks.spawn(async move { directory.remove_expired_bulk_changes().await });
             if let Some(Err(error)) = tasks.join_next().await {
@@ -82,9 +76,9 @@ struct Scheduler {
 }
 
 impl Scheduler {
-    fn new(directory: Arc<Directory>, host: Arc<dyn BulkHost>) -> Self {
+    fn new(directory: Arc<Directory>, may_change: MayChangeUsers) -> Self {
         Self {
-            runner: Arc::new(BulkRunner::new(directory, host)),
+            runner: Arc::new(BulkRunner::new(directory, may_change)),
             queue: Queue::default(),
             turns: JoinSet::new(),
             keys: HashMap::new(),

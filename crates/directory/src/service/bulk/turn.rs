@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use locality_uuid::LocalityId;
 
-use super::run::BulkHost;
+use super::run::MayChangeUsers;
 use crate::error::Error;
 use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
 use crate::model::bulk::progress::BulkBatch;
@@ -32,16 +32,16 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// Runs bulk changes on one server.
 pub(super) struct BulkRunner {
     pub directory: Arc<Directory>,
-    pub host: Arc<dyn BulkHost>,
+    may_change: MayChangeUsers,
     /// The random id of this server.
     pub(super) server: LocalityId,
 }
 
 impl BulkRunner {
     /// The runner of this server.
-    pub fn new(directory: Arc<Directory>, host: Arc<dyn BulkHost>) -> Self {
+    pub fn new(directory: Arc<Directory>, may_change: MayChangeUsers) -> Self {
         let server = directory.ids.next_id();
-        Self { directory, host, server }
+        Self { directory, may_change, server }
     }
 
     /// Runs a bulk change for a turn. Returns whether the turn had an effect.
@@ -103,7 +103,7 @@ impl BulkRunner {
         change: &BulkChange,
         releases_lease: bool,
     ) -> Result<Option<BulkChange>, Error> {
-        if !self.host.may_change_users(&change.caller, &change.tenant) {
+        if !(self.may_change)(&change.caller, &change.tenant) {
             return self.step(key, self.end(BulkState::Stopped, "ROLE_DENIED")).await;
         }
         let progress = tokio::select! {
@@ -114,7 +114,7 @@ impl BulkRunner {
         let step = match progress {
             Ok(progress) => BulkStep::Run(self.server, RunStep::Save(Box::new(progress))),
             Err(error) => {
-                let reason = self.host.error_reason(&error);
+                let reason = error.reason();
                 let causes = error.with_causes();
                 if is_retryable(&error) {
                     tracing::warn!(%tenant, bulk, error = causes, "users of a bulk change wait");

@@ -52,7 +52,7 @@ impl BulkRunner {
                     return Err(error);
                 }
                 for (id, error) in refused.drain(..) {
-                    results.fail(id, self.host.error_reason(&error));
+                    results.fail(id, error.reason());
                 }
             } else if !refused.is_empty() {
                 clock.sleep(RETRY_DELAY).await;
@@ -88,7 +88,7 @@ impl BulkRunner {
                 Err(Error::UserNotFound) => results.add(BulkEffect::Unmatched),
                 Err(error @ Error::TenantNotFound) => return Err(error),
                 Err(error) if is_retryable(&error) => refused.push((id, error)),
-                Err(error) => results.fail(id, self.host.error_reason(&error)),
+                Err(error) => results.fail(id, error.reason()),
             }
         }
         Ok(refused)
