@@ -2,7 +2,7 @@
 //! an email that nobody owns. The client gives each call a deadline and retries it; a request id
 //! makes the retry of a mutation safe. Look-ups of concurrent sign-ins share calls.
 //!
-//! Run `cargo run --release -- serve --sample`, then `cargo run --example sign_in_service`, then
+//! Run `cargo run -- serve --sample`, then `cargo run --example sign_in_service`, then
 //! `cargo run --example sign_in_client joe.smith@example.com`.
 
 use std::error::Error;

@@ -12,7 +12,7 @@ program() {
   return 1
 }
 
-POLYNYM_BIN=${POLYNYM_BIN:-$(program "$checkout/target/debug/polynym" "$checkout/target/release/polynym")} || {
+POLYNYM_BIN=${POLYNYM_BIN:-$(program "$checkout/target/debug/polynym" "$checkout/target/dist/polynym")} || {
   echo "there is no polynym: build it (cargo build), or name it by POLYNYM_BIN" >&2
   exit 1
 }

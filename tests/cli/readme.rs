@@ -444,7 +444,7 @@ fn named(text: &str) -> Vec<String> {
 
 fn arguments(code: &str) -> Option<&str> {
     let command = code.trim_start_matches("$ ");
-    let starts = ["polynym ", "target/release/polynym ", "cargo run --release -- "];
+    let starts = ["polynym ", "target/dist/polynym ", "cargo run -- "];
     starts.iter().find_map(|start| command.strip_prefix(start))
 }
 

@@ -76,7 +76,7 @@ struct Options {
     #[arg(long, value_name = "GIB", default_value_t = 2.0)]
     mongodb_cache: f64,
     /// The profile of Cargo that polynym is built with
-    #[arg(long, value_name = "NAME", default_value = "release")]
+    #[arg(long, value_name = "NAME", default_value = "dist")]
     profile: String,
     /// A polynym that is built already
     #[arg(long, value_name = "FILE")]

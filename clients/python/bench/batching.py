@@ -1,6 +1,6 @@
 """Measures look-ups of many tasks or threads at the same time, with and without batching.
 
-POLYNYM_BIN=target/release/polynym python clients/python/bench/batching.py [--threads]
+POLYNYM_BIN=target/dist/polynym python clients/python/bench/batching.py [--threads]
 """
 
 from __future__ import annotations
