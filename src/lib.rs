@@ -5,3 +5,7 @@ pub mod http;
 pub mod operators;
 pub mod sample;
 pub mod telemetry;
+
+/// The maximum message of a stream to AdminService, in bytes: a user with the undo record of its
+/// merge.
+const MAX_STREAM_BYTES: usize = 1 << 20;

@@ -12,7 +12,7 @@ use tonic_prost::ProstCodec;
 use tower::{Service, service_fn};
 
 use super::authorization::authorized;
-use super::methods::MAX_STREAM_BYTES;
+use crate::MAX_STREAM_BYTES;
 use polynym_access::Call;
 use polynym_transport::method::Handler;
 use polynym_transport::request_body::RequestBody;

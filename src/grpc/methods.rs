@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::api::Api;
 use super::batches::batch;
 use super::handlers::{client_stream, server_stream, unary};
+use crate::MAX_STREAM_BYTES;
 use crate::http::{lines, watch};
 use polynym_access::Role;
 use polynym_transport::method::{Handler, Method, MethodKind, Requirement};
@@ -14,8 +15,6 @@ use polynym_transport::method::{Handler, Method, MethodKind, Requirement};
 const MAX_BATCH_BYTES: usize = 1 << 20;
 /// The maximum request of RegistryService and AdminService: a full user.
 const MAX_USER_BYTES: usize = 64 << 10;
-/// The maximum message of a stream to AdminService: a user with the undo record of its merge.
-pub const MAX_STREAM_BYTES: usize = 1 << 20;
 
 /// The maximum number of open streams of each method on a server. A caller has half of them.
 const MAX_WATCHES: usize = 1_024;

@@ -22,6 +22,5 @@ mod usage_writer;
 mod watch;
 
 pub use directory_service::RESOLVE_READS;
-pub use methods::MAX_STREAM_BYTES;
 pub use server::serve;
 pub use watch::{EVENTS as WATCH_EVENTS, WATCHES};

@@ -19,7 +19,7 @@ use v1::{
     OnExisting,
 };
 
-use crate::grpc::MAX_STREAM_BYTES;
+use crate::MAX_STREAM_BYTES;
 
 /// The maximum values of a line: empty objects take many times their bytes when they are decoded.
 const MAX_VALUES: usize = 50_000;

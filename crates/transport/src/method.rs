@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use prost_reflect::{DescriptorError, DescriptorPool, MessageDescriptor, MethodDescriptor};
+use prost_reflect::{DescriptorError, DescriptorPool};
 use tonic::body::Body;
 
-use crate::lines::LineMethod;
+use crate::line_format::LineMethod;
+use crate::messages::Messages;
 use crate::protocol;
 use crate::request_body::RequestBody;
 use polynym_access::Role;
@@ -79,39 +80,6 @@ impl Method {
     /// Whether a call may write, so that it goes on if its caller leaves.
     pub fn is_mutation(&self) -> bool {
         self.kind == MethodKind::Mutation
-    }
-}
-
-/// How many messages a method takes and returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// One request and one response.
-    Unary,
-    /// One request and a stream of responses.
-    ServerStream,
-    /// A stream of requests, which clients send over gRPC or as lines.
-    ClientStream,
-}
-
-/// The messages of a method, for calls in JSON.
-#[derive(Debug)]
-pub struct Messages {
-    /// How many it takes and returns.
-    pub shape: Shape,
-    /// The type of its requests.
-    pub input: MessageDescriptor,
-    /// The type of its responses.
-    pub output: MessageDescriptor,
-}
-
-impl From<MethodDescriptor> for Messages {
-    fn from(method: MethodDescriptor) -> Self {
-        let shape = match (method.is_client_streaming(), method.is_server_streaming()) {
-            (false, false) => Shape::Unary,
-            (false, true) => Shape::ServerStream,
-            (true, _) => Shape::ClientStream,
-        };
-        Self { shape, input: method.input(), output: method.output() }
     }
 }
 

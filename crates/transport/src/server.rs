@@ -8,27 +8,17 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::calls::authorization::Authorization;
-use super::calls::handler::CallHandler;
+use super::calls::handler::{CallHandler, Services};
 use super::connection::cores::Cores;
 use super::connection::in_memory::{InMemory, InMemoryListener};
 use super::connection::tls::{CERTIFICATE_DAYS_LEFT, Tls};
 use super::connection::{self, Server};
 use super::http::Http;
 use super::log_throttle::LogThrottle;
-use super::method::Methods;
 use super::options::Options;
 
 /// Throttles the log while no connection can be accepted.
 static ACCEPT_ERRORS: LogThrottle = LogThrottle::new();
-
-/// What a server serves, and to whom.
-pub struct Services {
-    /// The methods.
-    pub methods: Methods,
-    /// The callers.
-    pub authorization: Authorization,
-}
 
 /// A socket that accepts connections.
 pub struct Listener {
@@ -120,8 +110,8 @@ async fn reload(http: Option<&(Listener, Arc<Http>)>) -> Infallible {
     }
 }
 
-/// Serves `services` on `listeners` until `shutdown` completes. Then new calls are refused, and calls
-/// in flight may finish within [`Options::drain`].
+/// Serves `services` on `listeners` until `shutdown` completes. Then new calls are refused, and
+/// calls in flight may finish within [`Options::drain`].
 pub async fn serve(
     mut listeners: Listeners,
     services: Services,

@@ -27,7 +27,6 @@ use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
 use crate::request_body::{self, RequestBody};
-use crate::server::Services;
 use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::{protocol, rich_status};
 use polynym_access::{ActiveCount, Call, Caller, Permit};
@@ -40,6 +39,15 @@ pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections 
 /// The interval at which the caller of an open stream is authorized again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What a server serves, and to whom.
+pub struct Services {
+    /// The methods.
+    pub methods: Methods,
+    /// The callers.
+    pub authorization: Authorization,
+}
+
+/// Handles the calls of all connections.
 pub struct CallHandler {
     pub methods: Methods,
     authorization: Authorization,
