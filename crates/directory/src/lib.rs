@@ -33,16 +33,19 @@ pub use crate::encoded::encoded_user::{EncodedUser, Found};
 pub use crate::encoded::error::WireError;
 pub use crate::encoded::exported_user::ExportedUser;
 pub use crate::encoded::tenant::tenant_message;
+pub use crate::log_pause::LogPause;
 pub use crate::model::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use duplicates::evidence::{
     Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
 };
 pub use duplicates::pairs::DuplicatePair;
-pub use error::{Error, Invalid, ItemError};
+pub use error::{BulkError, Category, Error, Invalid, ItemError, NotUndone};
 pub use history_part::{HistoryEvents, HistoryPart};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
+pub use model::bulk::change::{BulkAction, BulkChange, BulkState};
+pub use model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
 pub use model::claim::{Claim, ClaimWrite};
 pub use model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
@@ -64,12 +67,19 @@ pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::user::{Identity, State, User, Verification};
+pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, RunStep};
+pub use mutation::merge_links::{MergeLinks, MergeWalk};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
-pub use mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, UserChange};
+pub use mutation::{
+    IdempotencyKey, Mutation, MutationKind, PriorRequest, TenantChange, UserChange,
+};
+pub use pace::Pace;
 pub use replay::check_history;
+pub use search::{AccessPath, Class, Filter, Position, Range, Scalar, ScalarRef, SearchedUser};
 pub use service::Directory;
+pub use service::bulk::calls::StartBulkChange;
 pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
@@ -87,11 +97,17 @@ pub use service::purpose::Purpose;
 pub use service::renormalization::move_all::move_all;
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenants::renormalization::{Problem, Progress, Renormalization};
+pub use service::transfer::export::Export;
+pub use service::transfer::import::{Import, ImportOptions, Line, LineOutcome, MergedLine};
+pub use service::transfer::undo::{Undo, UndoStep};
 pub use service::usage::{UsageReport, UsageRequest};
+pub use service::watch::{Watch, WatchRequest};
 pub use stores::{
-    ANSWER_BYTES, Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories,
-    History, ItemResult, LIST_BYTES, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved,
-    Scanned, Search, StoreClock, StoreFile, StoredRules, Tenants, View,
+    ANSWER_BYTES, Backend, BegunNotice, BulkChangeKey, BulkChanges, Consistency, CurrentRules,
+    Delivery, DueBulkChange, EventFeed, ExpiredUser, ExportSnapshot, FeedPage, Histories, History,
+    InboxChange, InboxLimits, Inboxes, ItemResult, LIST_BYTES, LookUps, Mutations, OrderedReads,
+    PageLimit, Reads, Resolution, Resolved, ResumeToken, Scanned, Search, StoreClock, StoreFile,
+    StoredRules, Tenants, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery, View,
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;

@@ -9,7 +9,7 @@ mod request;
 mod response;
 
 pub use crate::connect::without_values;
-pub use crate::line_format::{
+pub use crate::method::line_format::{
     EVENTS, InvalidQuery, LineForm, LineFormat, LineMethod, LineReader, LineRequest, LineWriter,
     NDJSON, Parsed, RequestLine,
 };

@@ -1,5 +1,8 @@
 //! The methods that are served: a row each, found once for a call by its path.
 
+pub(crate) mod line_format;
+pub(crate) mod messages;
+
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,8 +12,8 @@ use http::{Request, Response};
 use prost_reflect::{DescriptorError, DescriptorPool};
 use tonic::body::Body;
 
-use crate::line_format::LineMethod;
-use crate::messages::Messages;
+use self::line_format::LineMethod;
+use self::messages::Messages;
 use crate::protocol;
 use crate::request_body::RequestBody;
 use polynym_access::Role;

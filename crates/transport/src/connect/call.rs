@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue};
 use tonic::Status;
 
 use super::header;
-use crate::messages::{Messages, Shape};
+use crate::method::messages::{Messages, Shape};
 use crate::protocol;
 
 /// The form of messages.

@@ -17,7 +17,7 @@ use tonic::{Code, Status};
 use super::call::{Codec, ConnectCall};
 use super::error::Error;
 use super::{error, header, json};
-use crate::messages::Messages;
+use crate::method::messages::Messages;
 use crate::request_body::{PREFIX, set_length};
 use crate::rich_status::internal;
 

@@ -17,7 +17,7 @@ use crate::calls::call_protocol::Refused;
 use crate::calls::turns::in_one_step;
 use crate::gzip;
 use crate::memory_budget::Reservation;
-use crate::messages::{Messages, Shape};
+use crate::method::messages::{Messages, Shape};
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, discard_rest, next_chunk, reserve, set_length};
 use crate::request_check::{self, MAX_HEADER_BYTES};

@@ -19,7 +19,7 @@ use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::calls::turns::in_one_step;
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
-use crate::messages::{Messages, Shape};
+use crate::method::messages::{Messages, Shape};
 use crate::request_body::{self, ENCODING, PREFIX, RequestBody, next_chunk, reserve, set_length};
 use crate::rich_status::internal;
 use crate::streams::OpenStream;

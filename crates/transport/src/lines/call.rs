@@ -17,7 +17,7 @@ use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
 use crate::connect::{error, header, request};
 use crate::memory_budget::Reservation;
-use crate::messages::Messages;
+use crate::method::messages::Messages;
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, set_length};
 use crate::rich_status::{internal, plain};
