@@ -6,15 +6,10 @@ mod people;
 use locality_uuid::{Generator, LocalityId, Mode};
 
 use people::{PEOPLE, Person};
-use polynym_directory::error::Error;
-use polynym_directory::model::attribute::Value;
-use polynym_directory::model::new_user::{NewIdentity, NewUser};
-use polynym_directory::model::policies::PolicyUpdate;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::user::Verification;
-use polynym_directory::mutation::{Mutation, MutationKind, TenantChange, UserChange};
-use polynym_directory::stores::{Backend, Consistency, View};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Backend, Consistency, Error, Mutation, MutationKind, NewIdentity, NewUser, PolicyUpdate,
+    Tenant, TenantChange, Timestamp, UserChange, Value, Verification, View,
+};
 use polynym_identifier::{Kind, RawIdentifier, Rules};
 
 /// The time of the first registration: 2026-01-05T09:00:00Z. The others follow, one per hour.

@@ -11,12 +11,10 @@ use super::authorization::{authorized, permitted_tenant};
 use super::status::status;
 use super::{convert, policies};
 use polynym_access::Call;
-use polynym_directory::encoded::encode::identifier_message;
-use polynym_directory::encoded::tenant::tenant_message;
-use polynym_directory::encoded::tenant_event::tenant_event_message;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::tenants::renormalization::{Problem, Progress, Renormalization};
-use polynym_directory::stores::{LIST_BYTES, PageLimit};
+use polynym_directory::{
+    Error, Invalid, LIST_BYTES, PageLimit, Problem, Progress, Renormalization,
+    encoded::tenant_event::tenant_event_message, identifier_message, tenant_message,
+};
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;

@@ -9,10 +9,7 @@ use super::authorization::permitted_tenant;
 use super::batches::BatchPermits;
 use super::purpose;
 use polynym_access::Call;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::service::Directory;
-use polynym_directory::service::context::{MutationCall, RequestContext};
+use polynym_directory::{Directory, Error, MutationCall, RequestContext, Tenant};
 use polynym_transport::protocol;
 
 pub struct Api {

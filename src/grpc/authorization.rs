@@ -6,7 +6,7 @@ use tonic::{Code, Request, Status};
 
 use super::status::status;
 use polynym_access::Call;
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::Tenant;
 use polynym_transport::rich_status::{internal, plain};
 
 /// The call of an authorized request, and its message.

@@ -6,8 +6,7 @@ use tonic::Status;
 
 use super::status::status;
 use polynym_access::{Caller, MAX_BATCHES};
-use polynym_directory::error::Error;
-use polynym_directory::model::unknown;
+use polynym_directory::{Error, model::unknown};
 use polynym_transport::method::Handler;
 use polynym_transport::request_body::{PREFIX, RequestBody};
 use polynym_transport::rich_status::internal;

@@ -5,26 +5,13 @@ use std::time::Duration;
 
 use prost_types::Timestamp as ProtoTimestamp;
 
-use polynym_directory::encoded::encode::{
-    identifier_message, identity_message, user_message, value_message,
+use polynym_directory::{
+    AccessPath, Conflict, ConflictPolicy, Consistency, Error, EventKind, EventsRequest,
+    HistoryRequest, Invalid, NotRestored, OwnerPeriod, Owners, Plan, Preview, RawIdentity,
+    TenantHistoryRequest, Timestamp, UserRef, Value, Verification, WatchRequest,
+    encoded::event::read_event_type, identifier_message, identity_message, user_message,
+    value_message,
 };
-use polynym_directory::encoded::event::read_event_type;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::attribute::Value;
-use polynym_directory::model::event::EventKind;
-use polynym_directory::model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
-use polynym_directory::model::user::Verification;
-use polynym_directory::search::AccessPath;
-use polynym_directory::service::history::tenant_events::EventsRequest;
-use polynym_directory::service::history::tenant_history::TenantHistoryRequest;
-use polynym_directory::service::history::user_history::HistoryRequest;
-use polynym_directory::service::lookup::owners::{OwnerPeriod, Owners};
-use polynym_directory::service::lookup::read::UserRef;
-use polynym_directory::service::mutate::write::RawIdentity;
-use polynym_directory::service::search::Plan;
-use polynym_directory::service::watch::WatchRequest;
-use polynym_directory::stores::Consistency;
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Change, IdentityKey, Normalization, RawIdentifier};
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;

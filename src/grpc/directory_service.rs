@@ -11,12 +11,10 @@ use super::authorization::authorized;
 use super::status::status;
 use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
-use polynym_directory::encoded::encode::identifier_message;
-use polynym_directory::encoded::event::event_message;
-use polynym_directory::error::Error;
-use polynym_directory::service::lookup::read::ResolveOptions;
-use polynym_directory::service::search::SearchRequest;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Error, ResolveOptions, SearchRequest, Timestamp, encoded::event::event_message,
+    identifier_message,
+};
 use polynym_identifier::RawIdentifier;
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;

@@ -13,7 +13,7 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_res
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
 use super::methods::SERVICES;
-use polynym_directory::service::Directory;
+use polynym_directory::Directory;
 use polynym_transport::protocol;
 
 /// The name of the whole server.

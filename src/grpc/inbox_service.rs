@@ -8,11 +8,9 @@ use super::convert;
 use super::raw_response::status_message;
 use super::status::status;
 use polynym_access::Call;
-use polynym_directory::encoded::notice::entry_message;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::inbox::list::NoticesRequest;
-use polynym_directory::service::inbox::send::SendRequest;
-use polynym_directory::service::lookup::read::UserRef;
+use polynym_directory::{
+    Error, Invalid, NoticesRequest, SendRequest, UserRef, encoded::notice::entry_message,
+};
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use polynym_transport::protocol;

@@ -175,8 +175,7 @@ fn scan(method: Method) -> Method {
 #[cfg(test)]
 mod tests {
     use locality_uuid::{Generator, Mode};
-    use polynym_directory::model::limits::Limits;
-    use polynym_directory::service::Directory;
+    use polynym_directory::{Directory, Limits};
     use polynym_embedded::{Embedded, Options};
     use polynym_proto::DESCRIPTORS;
     use prost_reflect::DescriptorPool;

@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use prost_types::Duration as ProtoDuration;
 
-use polynym_directory::encoded::definition::read_definition;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
-use polynym_directory::model::policies::{INBOX_LIMIT, PolicyUpdate};
-use polynym_directory::model::reserved;
+use polynym_directory::{
+    AttributeDefinition, DefinitionUpdate, Error, Invalid, PolicyUpdate,
+    encoded::definition::read_definition, model::policies::INBOX_LIMIT, model::reserved,
+};
 use polynym_identifier::Kind;
 use polynym_proto::v1;
 

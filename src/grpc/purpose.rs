@@ -6,8 +6,9 @@ use tonic::Status;
 
 use super::status::status;
 use polynym_access::CallPurpose;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::purpose::{OPERATION_ID_HEADER, Purpose, REASON_HEADER};
+use polynym_directory::{
+    Error, Invalid, Purpose, service::purpose::OPERATION_ID_HEADER, service::purpose::REASON_HEADER,
+};
 
 /// Reads and checks the purpose of a call.
 pub fn read(headers: &HeaderMap) -> Result<CallPurpose, Status> {

@@ -5,9 +5,7 @@ use bytes::Bytes;
 use prost::Message;
 use tonic::Status;
 
-use polynym_directory::encoded::encoded_user::Found;
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::service::lookup::read::UserById;
+use polynym_directory::{ExportedUser, Found, UserById};
 use polynym_proto::google::rpc;
 use polynym_proto::v1::export_users_response::{End, Start};
 use polynym_proto::v1::{OwnerlessHold, SearchPlan, Tenant};

@@ -8,11 +8,9 @@ use super::api::Api;
 use super::convert;
 use super::status::status;
 use polynym_access::Call;
-use polynym_directory::encoded::bulk_change::summary;
-use polynym_directory::encoded::encode::user_message;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::user::User;
-use polynym_directory::mutation::UserChange;
+use polynym_directory::{
+    Error, Invalid, User, UserChange, encoded::bulk_change::summary, user_message,
+};
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 

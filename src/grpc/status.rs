@@ -5,7 +5,7 @@ use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
 use super::convert;
-use polynym_directory::error::{BulkError, Category, Error};
+use polynym_directory::{BulkError, Category, Error};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 

@@ -9,11 +9,7 @@ use locality_uuid::LocalityId;
 use tokio::time::{sleep, timeout};
 
 use polynym_access::Access;
-use polynym_directory::clock::Now;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::service::Directory;
-use polynym_directory::stores::{Resolution, UsageBatch, UsageCount};
+use polynym_directory::{Directory, Error, Now, Resolution, Tenant, UsageBatch, UsageCount};
 
 /// The interval between two writes. It divides a minute, so that the counts since the last write
 /// belong to one minute.

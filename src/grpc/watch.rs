@@ -12,8 +12,7 @@ use tokio::time::sleep;
 use tonic::{Code, Status};
 
 use super::status::status;
-use polynym_directory::encoded::event::event_message;
-use polynym_directory::service::watch::Watch;
+use polynym_directory::{Watch, encoded::event::event_message};
 use polynym_proto::v1::watch_response::Kind;
 use polynym_proto::v1::{Event, Heartbeat, WatchResponse};
 use polynym_transport::rich_status::plain;

@@ -9,14 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, Mode};
-use polynym_directory::error::BulkError;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
-use polynym_directory::mutation::bulk::{BulkStep, RunStep};
-use polynym_directory::service::bulk::calls::StartBulkChange;
-use polynym_directory::stores::StoreClock;
 use polynym_directory::{
-    Backend, Clock, Directory, Error, Limits, Mutation, MutationKind, MutationReport, Mutations,
-    Outcome, State, Tenant, Timestamp, View,
+    Backend, BulkAction, BulkChange, BulkError, BulkState, BulkStep, Clock, Directory, Error,
+    Limits, Mutation, MutationKind, MutationReport, Mutations, Outcome, RunStep, StartBulkChange,
+    State, StoreClock, Tenant, Timestamp, View,
 };
 use polynym_embedded::Options;
 use tokio::time::{sleep, timeout};

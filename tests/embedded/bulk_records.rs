@@ -7,12 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use polynym_directory::model::bulk::change::{BulkChange, BulkState};
-use polynym_directory::mutation::bulk::BulkStep;
-use polynym_directory::stores::BulkChanges;
 use polynym_directory::{
-    Error, Mutation, MutationKind, Mutations, PolicyUpdate, StoreFile, Tenant, TenantChange,
-    Timestamp,
+    BulkChange, BulkChanges, BulkState, BulkStep, Error, Mutation, MutationKind, Mutations,
+    PolicyUpdate, StoreFile, Tenant, TenantChange, Timestamp,
 };
 use polynym_embedded::{self as embedded, Embedded};
 use redb::TableDefinition;

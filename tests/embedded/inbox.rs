@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::stores::{Delivery, InboxChange, Inboxes};
-use polynym_directory::{Error, Mutations, StoreFile, UserChange};
+use polynym_directory::{Delivery, Error, InboxChange, Inboxes, Mutations, StoreFile, UserChange};
 use polynym_embedded::{self as embedded, Embedded, IntegritySession};
 use polynym_store_common::integrity::{Finding, Observer, RepairState, verify};
 use redb::{ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};

@@ -6,10 +6,9 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Error, Mutation, Mutations, PageLimit, Policies, PolicyUpdate, Tenant, TenantChange, Timestamp,
-    Update, UserChange, View,
+    Error, Histories, LookUps, Mutation, Mutations, PageLimit, Policies, PolicyUpdate, Tenant,
+    TenantChange, Timestamp, Update, UserChange, View,
 };
-use polynym_directory::{Histories, LookUps};
 use polynym_embedded::Embedded;
 use polynym_identifier::Identifier;
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};

@@ -9,11 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::service::transfer::import::ImportOptions;
 use polynym_directory::{
-    Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ItemResult, Limits,
-    LookUps, Mutation, Mutations, NewUser, OrderedReads, Outcome, Reads, Resolved, Tenant,
-    UserChange, View,
+    Backend, Claim, ConflictPolicy, Consistency, Directory, EncodedUser, Error, ImportOptions,
+    ItemResult, Limits, LookUps, Mutation, Mutations, NewUser, OrderedReads, Outcome, Reads,
+    Resolved, Tenant, UserChange, View,
 };
 use polynym_embedded::Options;
 use polynym_identifier::IdentityKey;

@@ -4,11 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym_directory::service::Directory;
-use polynym_directory::service::usage::UsageRequest;
-use polynym_directory::stores::{Resolution, Usage, UsageBatch, UsageQuery};
 use polynym_directory::{
-    Clock, Limits, Mutation, Mutations, PolicyUpdate, Tenant, TenantChange, Tenants, Timestamp,
+    Clock, Directory, Limits, Mutation, Mutations, PolicyUpdate, Resolution, Tenant, TenantChange,
+    Tenants, Timestamp, Usage, UsageBatch, UsageQuery, UsageRequest,
 };
 use polynym_embedded::{self as embedded, Embedded};
 use tempfile::TempDir;

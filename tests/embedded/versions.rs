@@ -4,10 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use polynym_directory::model::unknown::{Field, fields};
 use polynym_directory::{
     CurrentRules, LookUps, Mutation, Mutations, NewIdentity, NewUser, Policies, PolicyUpdate,
-    TenantChange, UserChange, View,
+    TenantChange, UserChange, View, model::unknown::Field, model::unknown::fields,
 };
 use polynym_embedded::{Embedded, OpenError, Options, Supported, status, upgrade_to};
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier};

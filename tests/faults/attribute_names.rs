@@ -8,8 +8,9 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym_directory::search::Filter;
-use polynym_directory::{Backend, Error, Mutation, NewUser, Tenant, User, UserChange, Value, View};
+use polynym_directory::{
+    Backend, Error, Filter, Mutation, NewUser, Tenant, User, UserChange, Value, View,
+};
 use polynym_identifier::Rules;
 use polynym_mongodb::Options;
 

@@ -5,8 +5,10 @@ use std::pin::pin;
 use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, spec::BinarySubtype};
-use polynym_directory::search::{AccessPath, Filter, Position, parse_order_by};
-use polynym_directory::{Backend, NewUser, Tenant, Update, User, UserChange, Value, View};
+use polynym_directory::{
+    AccessPath, Backend, Filter, NewUser, Position, Tenant, Update, User, UserChange, Value, View,
+    search::parse_order_by,
+};
 use polynym_identifier::Rules;
 use polynym_mongodb::Options;
 use tokio::time::{Instant, sleep};

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use mongodb::Database;
 use mongodb::bson::{Binary, Bson, Document, RawDocumentBuf, doc, spec::BinarySubtype};
-use polynym_directory::stores::ResumeToken;
-use polynym_directory::{Backend, Error, Event, Mutation, NewUser, Tenant, UserChange, Value};
+use polynym_directory::{
+    Backend, Error, Event, Mutation, NewUser, ResumeToken, Tenant, UserChange, Value,
+};
 use polynym_identifier::Rules;
 use polynym_mongodb::{Mongo, Options, upgrade_to};
 

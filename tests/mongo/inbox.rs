@@ -7,8 +7,7 @@ use futures_util::TryStreamExt;
 use locality_uuid::{Generator, Mode};
 use mongodb::Database;
 use mongodb::bson::{Document, doc};
-use polynym_directory::stores::{InboxChange, Inboxes};
-use polynym_directory::{Directory, Limits, Mutations, Tenant, UserChange};
+use polynym_directory::{Directory, InboxChange, Inboxes, Limits, Mutations, Tenant, UserChange};
 use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 
 use crate::servers::{self, Layout, ReplicaSet};

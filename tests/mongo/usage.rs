@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use polynym_directory::Timestamp;
-use polynym_directory::stores::Resolution;
+use polynym_directory::{Resolution, Timestamp};
 use polynym_mongodb::{self as mongo, InitOptions, Mongo, init};
 
 use crate::servers;

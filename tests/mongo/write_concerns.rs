@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use mongodb::bson::{Document, doc};
-use polynym_directory::model::shortening::Shortening;
 use polynym_directory::{
-    Error, Histories, Mutation, Mutations, Policies, Tenant, Timestamp, Update, UserChange,
+    Error, Histories, Mutation, Mutations, Policies, Shortening, Tenant, Timestamp, Update,
+    UserChange,
 };
 use polynym_mongodb::{InitOptions, Mongo, OpenError, Options, Supported, init, upgrade_to};
 use tokio::runtime::Handle;

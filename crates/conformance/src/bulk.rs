@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use locality_uuid::LocalityId;
-use polynym_directory::error::BulkError;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState, MAX_RUNNING};
-use polynym_directory::model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
-use polynym_directory::mutation::bulk::{BulkPart, BulkProgress, BulkStep, LEASE, RunStep};
-use polynym_directory::search::Filter;
 use polynym_directory::{
-    Error, EventKind, Mutation, MutationKind, MutationReport, PolicyUpdate, State, Tenant,
-    TenantChange, Timestamp, UserChange,
+    BulkAction, BulkBatch, BulkChange, BulkCounts, BulkEffect, BulkError, BulkPart, BulkProgress,
+    BulkResults, BulkState, BulkStep, Error, EventKind, Filter, Mutation, MutationKind,
+    MutationReport, PolicyUpdate, RunStep, State, Tenant, TenantChange, Timestamp, UserChange,
+    model::bulk::change::MAX_RUNNING, mutation::bulk::LEASE,
 };
 use polynym_identifier::Rules;
 

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use polynym_directory::stores::{PageLimit, ResumeToken};
-use polynym_directory::{Error, Event, Mutation, NewUser, Tenant, Update, User, UserChange, Value};
+use polynym_directory::{
+    Error, Event, Mutation, NewUser, PageLimit, ResumeToken, Tenant, Update, User, UserChange,
+    Value,
+};
 
 use super::fixture::assertions::{ensure, equal};
 use super::fixture::factory::Failure;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::stores::{Delivery, InboxChange, InboxEntry, InboxLimits};
 use polynym_directory::{
-    Error, IdempotencyKey, Notice, NoticeContent, Now, Tenant, Timestamp, UserChange, Value,
+    Delivery, Error, IdempotencyKey, InboxChange, InboxLimits, Notice, NoticeContent, Now, Tenant,
+    Timestamp, UserChange, Value, stores::InboxEntry,
 };
 
 use super::fixture::assertions::{ensure, equal};

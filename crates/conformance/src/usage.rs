@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym_directory::stores::{Resolution, Usage, UsageBatch, UsageCount, UsageQuery};
-use polynym_directory::{Tenant, Timestamp};
+use polynym_directory::{Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsageQuery};
 
 use super::fixture::assertions::{ensure, equal};
 use super::fixture::factory::Failure;

@@ -7,11 +7,9 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, optional};
 use crate::schema::tables::{BULK_CHANGES, BULK_TIMES};
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::bulk::change::BulkChange;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{BulkChangeKey, BulkChanges, DueBulkChange};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Tenant, Timestamp,
+};
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 use polynym_store_common::unreadable::report_unreadable_bulk;
 

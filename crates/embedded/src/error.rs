@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::version::Supported;
 use arc_swap::ArcSwapOption;
 
-use polynym_directory::error::{Error, ItemError};
+use polynym_directory::{Error, ItemError};
 
 /// A fault below the directory's rules: the disk, the database, or the stored data.
 #[derive(Debug, thiserror::Error)]

@@ -5,9 +5,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::error::{DegradedReason, Fault};
 use crate::measure::Queued;
-use polynym_directory::error::Error;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::Outcome;
+use polynym_directory::{Error, Mutation, Outcome};
 
 /// The most bytes of mutations that may wait for the writer.
 pub const QUEUE_BYTES: usize = 64 << 20;

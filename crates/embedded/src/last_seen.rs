@@ -8,8 +8,7 @@ use redb::{Database, ReadableDatabase, WriteTransaction};
 
 use crate::error::Fault;
 use crate::schema::tables::{LAST_SEEN, META};
-use polynym_directory::clock::Now;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Now, Timestamp};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far ahead the wall clock may be when a store is opened, which may have been closed for a

@@ -6,8 +6,7 @@ use tokio::sync::oneshot::{self, Receiver};
 use crate::error::Fault;
 use crate::job::{Answer, Job, MIN_BYTES, QUEUE_BYTES, Waiting};
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::mutation::Mutation;
+use polynym_directory::{Error, Mutation};
 
 impl Embedded {
     pub(super) async fn queue(&self, mutation: Mutation) -> Answer {

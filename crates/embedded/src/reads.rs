@@ -8,9 +8,7 @@ use crate::error::{DegradedReason, Fault, chain};
 use crate::job::Job;
 use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::pace::Pace;
-use polynym_directory::stores::{ANSWER_BYTES, ItemResult};
+use polynym_directory::{ANSWER_BYTES, Error, ItemResult, Pace};
 
 /// The look-ups of a batch beyond which it is large: it takes a permit, since it would delay single
 /// look-ups.

@@ -6,8 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::FeedPage;
+use polynym_directory::{FeedPage, Tenant};
 use polynym_store_common::tenant_window::{TenantWakeups, TenantWindow};
 
 /// The most events in a page.

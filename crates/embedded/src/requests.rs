@@ -6,9 +6,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::schema::tables::{REQUEST_TIMES, REQUESTS};
-use polynym_directory::error::Error;
-use polynym_directory::mutation::{IdempotencyKey, PriorRequest};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Error, IdempotencyKey, PriorRequest, Timestamp};
 
 /// A row of [`REQUESTS`].
 #[derive(Clone, PartialEq, Message)]

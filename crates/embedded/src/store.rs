@@ -20,26 +20,13 @@ use crate::lookup::export::ExportSnapshots;
 use crate::lookup::snapshot::{Published, Snapshot};
 use crate::recent_events::RecentEvents;
 use crate::turns::Turns;
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::record::{Hold, Record};
-use polynym_directory::model::shortening::{Shortened, Shortening};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::pace::Pace;
-use polynym_directory::search::{AccessPath, Position, SearchedUser};
-use polynym_directory::stores::{
-    Backend, Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History,
-    ItemResult, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search,
-    StoreClock, StoredRules, Tenants, View,
+use polynym_directory::{
+    AccessPath, Backend, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error,
+    ExpiredUser, ExportSnapshot, Found, Histories, History, Hold, ItemResult, LookUps, Mutation,
+    Mutations, OrderedReads, Outcome, Pace, PageLimit, Position, Reads, Record, Resolved, Scanned,
+    Search, SearchedUser, Shortened, Shortening, StoreClock, StoredRules, Tenant, TenantEvent,
+    TenantRecord, Tenants, Timestamp, TokenKey, View,
 };
-use polynym_directory::timestamp::Timestamp;
-use polynym_directory::tokens::key::TokenKey;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::owner_hints::OwnerHints;
 

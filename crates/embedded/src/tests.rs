@@ -19,15 +19,10 @@ use crate::file::opener::FILE;
 use crate::file::tests::faults::Failing;
 use crate::options::Options;
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::new_user::{NewIdentity, NewUser};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::mutation::{Mutation, UserChange};
-use polynym_directory::stores::{
-    Consistency, EventFeed, LookUps, Mutations, Reads, ResumeToken, View,
+use polynym_directory::{
+    Consistency, Error, EventFeed, LookUps, Mutation, Mutations, NewIdentity, NewUser, Outcome,
+    Reads, ResumeToken, Tenant, Timestamp, UserChange, View,
 };
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 
 /// Users created before the disk fails.

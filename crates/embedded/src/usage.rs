@@ -10,12 +10,9 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, optional};
 use crate::schema::tables::{USAGE, USAGE_BATCH, USAGE_SERIES};
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{
-    Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
+use polynym_directory::{
+    Error, Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
-use polynym_directory::timestamp::Timestamp;
 
 /// The series whose expired counters are removed with each batch.
 const SWEPT_SERIES: u64 = 100;

@@ -7,23 +7,13 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use metrics::{Counter, Histogram, counter, histogram};
 
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::{Error, ItemError};
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::record::{Hold, Record};
-use polynym_directory::model::shortening::{Shortened, Shortening};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{AccessPath, Position, SearchedUser};
-use polynym_directory::stores::{
-    Backend, Consistency, ExpiredUser, ExportSnapshot, Histories, History, ItemResult, LookUps,
-    Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, Tenants, View,
+use polynym_directory::{
+    AccessPath, Backend, Claim, Consistency, EncodedUser, EndedOwnerships, Error, ExpiredUser,
+    ExportSnapshot, Histories, History, Hold, ItemError, ItemResult, LookUps, Mutation, Mutations,
+    OrderedReads, Outcome, PageLimit, Position, Reads, Record, Resolved, Scanned, Search,
+    SearchedUser, Shortened, Shortening, Tenant, TenantEvent, TenantRecord, Tenants, Timestamp,
+    View,
 };
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// The counter of operations: its name, and what it counts.

@@ -8,10 +8,9 @@ use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use tokio::runtime::{Handle, Id};
 
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{Consistency, ItemResult, LookUps, Resolved, View};
+use polynym_directory::{
+    Consistency, EncodedUser, Error, ItemResult, LookUps, Resolved, Tenant, View,
+};
 use polynym_identifier::IdentityKey;
 
 /// Look-ups of a store, by the path of the runtime that they run on.

@@ -14,13 +14,10 @@ use crate::database::operations::Mongo;
 use crate::database::transaction::{Transaction, expect_matched};
 use crate::schema::bson::{bytes, date, raw, read_fields, required};
 use crate::schema::fields::{BULK, EXPIRES_AT, ID, REVISION, RUNNING, TENANT, WIRE};
-use polynym_directory::error::Error;
-use polynym_directory::model::bulk::change::BulkChange;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use polynym_directory::stores::{BulkChangeKey, BulkChanges, DueBulkChange};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Mutation, ReadRequest, ReadSet,
+    Tenant, Timestamp, Write, WriteSet,
+};
 use polynym_store_common::unreadable::report_unreadable_bulk;
 
 /// Between a tenant and the id of a bulk change in the id of a document, and the next character.

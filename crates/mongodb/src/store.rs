@@ -15,24 +15,13 @@ use crate::database::operations::{Mongo, PROBE_TIMEOUT};
 use crate::lookup::export::Snapshot;
 use crate::lookup::read_sequence::ReadSequence;
 use crate::mutation::commit_gate::CommitGate;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::record::{Hold, Record};
-use polynym_directory::model::shortening::{Shortened, Shortening};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::search::{AccessPath, Position, SearchedUser};
-use polynym_directory::stores::{
-    Consistency, CurrentRules, ExpiredUser, ExportSnapshot, Histories, History, ItemResult,
-    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolved, Scanned, Search, StoreClock,
-    StoredRules, Tenants, View,
+use polynym_directory::{
+    AccessPath, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error, ExpiredUser,
+    ExportSnapshot, Histories, History, Hold, ItemResult, LookUps, Mutation, Mutations,
+    OrderedReads, Outcome, PageLimit, Position, Reads, Record, Resolved, Scanned, Search,
+    SearchedUser, Shortened, Shortening, StoreClock, StoredRules, Tenant, TenantEvent,
+    TenantRecord, Tenants, Timestamp, View,
 };
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 
 #[async_trait]

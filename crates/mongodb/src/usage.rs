@@ -23,12 +23,9 @@ use crate::schema::bson::{bson_id, date, id_value, read_fields, required};
 use crate::schema::fields::{
     CALLER, COUNTS, EXPIRES_AT, FLUSHES, ID, METRIC, PERIOD, RESOLUTION, TENANT, USAGE,
 };
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{
-    Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
+use polynym_directory::{
+    Error, Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
-use polynym_directory::timestamp::Timestamp;
 
 /// The limit of updates in a command.
 const UPDATES_PER_COMMAND: usize = 500;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::Timestamp;
 
 /// The number of an attribute's name in one tenant.
 pub type AttributeId = u32;

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
-use polynym_directory::model::claim::ClaimWrite;
+use polynym_directory::ClaimWrite;
 use polynym_identifier::IdentityKey;
 
 /// The default bytes of a table: room for three million keys.

@@ -2,9 +2,9 @@
 //! searched, each with the id of its field.
 
 use super::attribute_names::{AttributeId, KnownNames};
-use polynym_directory::model::policies::Policies;
-use polynym_directory::model::user::User;
-use polynym_directory::search::{self, Field, ScalarRef, fixed_elements, scalars};
+use polynym_directory::{
+    Policies, ScalarRef, User, search, search::Field, search::fixed_elements, search::scalars,
+};
 
 const DISPLAY_NAME: AttributeId = u32::MAX;
 const CREATE_TIME: AttributeId = u32::MAX - 1;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::Tenant;
 use tokio::sync::watch;
 
 /// The recent items of all tenants, in order.

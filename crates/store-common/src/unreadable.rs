@@ -6,7 +6,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use metrics::counter;
 
-use polynym_directory::log_pause::LogPause;
+use polynym_directory::LogPause;
 
 /// The counter of changes and events that cannot be read.
 pub const UNREADABLE: (&str, &str) = (

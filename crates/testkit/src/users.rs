@@ -5,12 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
-use polynym_directory::mutation::bulk::BulkStep;
 use polynym_directory::{
-    Consistency, Decision, EncodedUser, Error, ItemResult, LookUps, Mutation, MutationCall,
-    MutationKind, NewIdentity, NewUser, Now, Policies, Purpose, ReadSet, RequestContext, Tenant,
-    TenantChange, Timestamp, User, UserChange, Value, View,
+    BulkAction, BulkChange, BulkStep, Consistency, Decision, EncodedUser, Error, ItemResult,
+    LookUps, Mutation, MutationCall, MutationKind, NewIdentity, NewUser, Now, Policies, Purpose,
+    ReadSet, RequestContext, Tenant, TenantChange, Timestamp, User, UserChange, Value, View,
 };
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
 

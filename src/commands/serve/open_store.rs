@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use polynym_cli::Failure;
 use polynym_cli::config::{MongoUri, Serve, StoreChoice};
-use polynym_directory::Backend;
-use polynym_directory::stores::LookUps;
+use polynym_directory::{Backend, LookUps};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_layers::coalesce::{self, Coalesced};
 use polynym_layers::lookup_cache::Cached;

@@ -10,8 +10,7 @@ use tonic::{Code, Status};
 
 use crate::grpc::status::status;
 use polynym_access::Call;
-use polynym_directory::error::Error;
-use polynym_directory::service::Directory;
+use polynym_directory::{Directory, Error};
 use polynym_proto::v1::BackupStoreResponse;
 use polynym_transport::rich_status::plain;
 

@@ -7,11 +7,10 @@ use futures_util::{Stream, stream};
 use tonic::Status;
 
 use crate::grpc::status::status;
-use polynym_directory::duplicates::evidence::{Evidence, Reason};
-use polynym_directory::duplicates::pairs::DescribedPair;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::service::Directory;
-use polynym_directory::service::duplicates::{DuplicateEvent, DuplicateOptions, DuplicateProgress};
+use polynym_directory::{
+    Directory, DuplicateEvent, DuplicateEvidence as Evidence, DuplicateOptions, DuplicateProgress,
+    DuplicateReason as Reason, Tenant, duplicates::pairs::DescribedPair,
+};
 use polynym_identifier::Kind;
 use polynym_proto::v1;
 use v1::FindDuplicatesResponse as Message;

@@ -9,16 +9,11 @@ use tonic::Status;
 
 use crate::grpc::raw_response::Exported as Message;
 use crate::grpc::status::status;
-use polynym_directory::encoded::encode::time_message;
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::encoded::internals::hold_message;
-use polynym_directory::encoded::tenant::tenant_message;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::record::Hold;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::service::Directory;
-use polynym_directory::service::transfer::export::Export;
-use polynym_directory::service::transfer::export::position::ExportPosition;
+use polynym_directory::{
+    Directory, Error, Export, ExportedUser, Hold, Invalid, Tenant, encoded::encode::time_message,
+    encoded::internals::hold_message, service::transfer::export::position::ExportPosition,
+    tenant_message,
+};
 use polynym_proto::v1;
 use v1::export_users_response::{End, Start};
 

@@ -15,13 +15,10 @@ use crate::grpc::convert::optional_timestamp;
 use crate::grpc::policies;
 use crate::grpc::status::status;
 use polynym_access::{Call, Metric};
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::imported_user::OnConflict;
-use polynym_directory::model::imported_user::reimport::{OnExisting, Reimport};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::ImportedTenant;
-use polynym_directory::service::Directory;
-use polynym_directory::service::transfer::import::{Import, ImportOptions, LineOutcome};
+use polynym_directory::{
+    Directory, Error, Import, ImportOptions, ImportedTenant, Invalid, LineOutcome, OnConflict,
+    OnExisting, Reimport, Tenant,
+};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;

@@ -8,8 +8,7 @@ use locality_uuid::LocalityId;
 use tonic::Status;
 
 use crate::grpc::status::status;
-use polynym_directory::error::Error;
-use polynym_directory::service::transfer::undo::{Undo, UndoStep};
+use polynym_directory::{Error, Undo, UndoStep};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;

@@ -1,9 +1,7 @@
 //! Converts the request and the response of GetUsage.
 
 use crate::grpc::convert::{optional_timestamp, time_message};
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::usage::{UsageReport, UsageRequest};
-use polynym_directory::stores::Resolution;
+use polynym_directory::{Error, Invalid, Resolution, UsageReport, UsageRequest};
 use polynym_proto::v1;
 
 /// The request for counters.

@@ -6,8 +6,7 @@ use prost::Message;
 use tonic::{Code, Status};
 
 use crate::grpc::status::status;
-use polynym_directory::error::Error;
-use polynym_directory::stores::{ANSWER_BYTES, MAX_FRAME_BYTES};
+use polynym_directory::{ANSWER_BYTES, Error, stores::MAX_FRAME_BYTES};
 use polynym_transport::rich_status::limited;
 
 /// The maximum size of the error of an omitted item.

@@ -3,10 +3,7 @@
 use bytes::Bytes;
 use prost_types::FieldMask;
 
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::service::lookup::read::UserById;
-use polynym_directory::stores::View;
+use polynym_directory::{EncodedUser, Error, Found, Invalid, UserById, View};
 
 /// The fields of a user, by their numbers.
 const FIELDS: [(&str, u32); 12] = [

@@ -6,11 +6,10 @@ use tonic::Status;
 
 use crate::grpc::convert;
 use crate::grpc::status::status;
-use polynym_directory::Value;
-use polynym_directory::encoded::bulk_change::bulk_change_message;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
-use polynym_directory::service::bulk::calls::StartBulkChange;
+use polynym_directory::{
+    BulkAction, BulkChange, Error, Invalid, StartBulkChange, Value,
+    encoded::bulk_change::bulk_change_message,
+};
 use polynym_proto::v1;
 use polynym_proto::v1::bulk_action::{Action, Attributes};
 

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use locality_uuid::LocalityId;
-use polynym_directory::search::{AccessPath, Filter};
 use polynym_directory::{
-    AttributeDefinition, DefinitionUpdate, MutationKind, Mutations, PolicyUpdate, Search, Tenant,
-    TenantChange, Timestamp, View,
+    AccessPath, AttributeDefinition, DefinitionUpdate, Filter, MutationKind, Mutations,
+    PolicyUpdate, Search, Tenant, TenantChange, Timestamp, View,
 };
 use polynym_embedded::{Embedded, Options};
 use polynym_identifier::Rules;

@@ -8,12 +8,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
-use polynym_directory::model::bulk::change::BulkState;
-use polynym_directory::mutation::bulk::{BulkStep, RunStep};
 use polynym_directory::{
-    Backend, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind, MutationReport,
-    NewUser, Outcome, PolicyUpdate, State as Life, Tenant, TenantChange, Timestamp, Update, User,
-    UserChange, View,
+    Backend, BulkState, BulkStep, Consistency, Error, Hold, IdempotencyKey, Mutation, MutationKind,
+    MutationReport, NewUser, Outcome, PolicyUpdate, RunStep, State as Life, Tenant, TenantChange,
+    Timestamp, Update, User, UserChange, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_mongodb::Options;

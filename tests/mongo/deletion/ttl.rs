@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mongodb::bson::{DateTime, Document, doc};
-use polynym_directory::stores::{Delivery, InboxLimits, Inboxes};
 use polynym_directory::{
-    Histories, Mutation, Mutations, Notice, NoticeContent, Policies, Reads, Record, Search, Tenant,
-    Timestamp, UserChange,
+    Delivery, Histories, InboxLimits, Inboxes, Mutation, Mutations, Notice, NoticeContent,
+    Policies, Reads, Record, Search, Tenant, Timestamp, UserChange,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier};
 use polynym_mongodb::Mongo;

@@ -9,13 +9,11 @@ use conformance::StoreFactory;
 use futures_util::TryStreamExt;
 use locality_uuid::{Generator, LocalityId, Mode};
 use mongodb::bson::{Document, doc};
-use polynym_directory::search::{AccessPath, Filter};
-use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
-    ConflictPolicy, Consistency, Directory, Histories, Hold, IdempotencyKey, Limits, LookUps,
-    Mutation, MutationKind, Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies,
-    PolicyUpdate, Reads, Search, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange,
-    Value, Verification, View,
+    AccessPath, ConflictPolicy, Consistency, Delivery, Directory, Filter, Histories, Hold,
+    IdempotencyKey, InboxChange, InboxLimits, Inboxes, Limits, LookUps, Mutation, MutationKind,
+    Mutations, NewIdentity, NewUser, Notice, NoticeContent, Policies, PolicyUpdate, Reads, Search,
+    Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value, Verification, View,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, RawIdentifier, Rules};
 use polynym_mongodb::Mongo;

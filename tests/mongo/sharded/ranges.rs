@@ -7,9 +7,9 @@ use std::ops::Bound;
 use futures_util::TryStreamExt;
 use locality_uuid::LocalityId;
 use mongodb::bson::{Bson, Document, doc};
-use polynym_directory::search::{AccessPath, Class, Field, Position, Range, Scalar};
 use polynym_directory::{
-    IdempotencyKey, Mutation, Mutations, NewUser, Search, Tenant, UserChange, Value, View,
+    AccessPath, Class, IdempotencyKey, Mutation, Mutations, NewUser, Position, Range, Scalar,
+    Search, Tenant, UserChange, Value, View, search::Field,
 };
 use polynym_mongodb::Mongo;
 

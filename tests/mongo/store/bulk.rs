@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
-use polynym_directory::model::bulk::change::BulkChange;
-use polynym_directory::stores::BulkChanges;
-use polynym_directory::{Mutations, PolicyUpdate, Tenant, TenantChange, Timestamp};
+use polynym_directory::{
+    BulkChange, BulkChanges, Mutations, PolicyUpdate, Tenant, TenantChange, Timestamp,
+};
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
 use super::database;

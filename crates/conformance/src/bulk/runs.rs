@@ -4,12 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
-use polynym_directory::error::BulkError;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange, BulkState};
-use polynym_directory::mutation::bulk::BulkStep;
-use polynym_directory::service::bulk::calls::StartBulkChange;
 use polynym_directory::{
-    ConflictPolicy, Directory, Error, Limits, Mutation, NewUser, State, Tenant, UserChange, Value,
+    BulkAction, BulkChange, BulkError, BulkState, BulkStep, ConflictPolicy, Directory, Error,
+    Limits, Mutation, NewUser, StartBulkChange, State, Tenant, UserChange, Value,
 };
 
 use super::{ID, create_tenant, step};

@@ -1,10 +1,9 @@
 //! Definitions of attributes: rewriting the users makes the index follow them.
 
-use polynym_directory::search::{AccessPath, Filter};
 use polynym_directory::{
-    AttributeDefinition, DefinitionUpdate, Error, Limits, Mutation, MutationKind, MutationReport,
-    NewUser, Policies, PolicyUpdate, Tenant, TenantChange, Timestamp, Update, User, UserChange,
-    Value, ValueType, View,
+    AccessPath, AttributeDefinition, DefinitionUpdate, Error, Filter, Limits, Mutation,
+    MutationKind, MutationReport, NewUser, Policies, PolicyUpdate, Tenant, TenantChange, Timestamp,
+    Update, User, UserChange, Value, ValueType, View,
 };
 use polynym_identifier::Rules;
 

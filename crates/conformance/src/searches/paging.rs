@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use locality_uuid::{Generator, Mode};
-use polynym_directory::search::parse_order_by;
-use polynym_directory::{Directory, Limits, Record, SearchRequest, Tenant, UserChange};
+use polynym_directory::{
+    Directory, Limits, Record, SearchRequest, Tenant, UserChange, search::parse_order_by,
+};
 
 use super::searching::{all_users, filter};
 use crate::fixture::Fixture;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use polynym_directory::search::{AccessPath, Filter, Position, SearchedUser, parse_order_by};
 use polynym_directory::{
-    Mutation, NewUser, Record, Tenant, Timestamp, Update, User, UserChange, Value, View,
+    AccessPath, Filter, Mutation, NewUser, Position, Record, SearchedUser, Tenant, Timestamp,
+    Update, User, UserChange, Value, View, search::parse_order_by,
 };
 use polynym_identifier::Rules;
 

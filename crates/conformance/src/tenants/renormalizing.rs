@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use polynym_directory::search::Filter;
 use polynym_directory::{
-    Consistency, Error, EventKind, Mutation, NewIdentity, NewUser, Policies, Tenant, User,
+    Consistency, Error, EventKind, Filter, Mutation, NewIdentity, NewUser, Policies, Tenant, User,
     UserChange, View, check_history,
 };
 use polynym_identifier::{Identifier, IdentityKey, Kind, RULES_VERSION, Rules};

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::mutation::bulk::BulkPart;
-use polynym_directory::{Backend, Clock, Directory, Limits, Record, StoreClock, Tenant, Timestamp};
+use polynym_directory::{
+    Backend, BulkPart, Clock, Directory, Limits, Record, StoreClock, Tenant, Timestamp,
+};
 
 use super::model::{Entry, Histories, Users, Visible};
 use crate::fixture::Fixture;

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym_directory::model::bulk::change::{BulkAction, BulkChange};
-use polynym_directory::mutation::bulk::{BulkPart, BulkProgress, BulkStep, LEASE, RunStep};
-use polynym_directory::search::Filter;
 use polynym_directory::{
-    ConflictPolicy, ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport,
-    OnConflict, OnExisting, Origin, Policies, PolicyUpdate, Reimport, State, TenantChange, Update,
-    UserChange, Value,
+    BulkAction, BulkChange, BulkPart, BulkProgress, BulkStep, ConflictPolicy, Filter,
+    ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport, OnConflict, OnExisting,
+    Origin, Policies, PolicyUpdate, Reimport, RunStep, State, TenantChange, Update, UserChange,
+    Value, mutation::bulk::LEASE,
 };
 use polynym_identifier::Rules;
 

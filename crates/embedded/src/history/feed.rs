@@ -15,10 +15,9 @@ use crate::lookup::snapshot::Snapshot;
 use crate::recent_events::{NextEvents, PAGE_EVENTS};
 use crate::schema::event::StoredEvent;
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::event::Event;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{EventFeed, FeedPage, ResumeToken, foreign_token};
+use polynym_directory::{
+    Error, Event, EventFeed, FeedPage, ResumeToken, Tenant, stores::foreign_token,
+};
 use polynym_store_common::unreadable::report_unreadable;
 
 /// The bytes of events after which a page ends.

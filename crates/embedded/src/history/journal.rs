@@ -15,17 +15,12 @@ use crate::schema::tables::{
     ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
 };
 use crate::schema::user::JournalHead;
-use polynym_directory::encoded::event::encode_ended;
-use polynym_directory::encoded::tenant_event::encode_tenant_event;
-use polynym_directory::history_part::{HistoryEvents, HistoryPart};
-use polynym_directory::model::event::{Event, of_sequence};
-use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::journal::beginning;
-use polynym_directory::stores::PageLimit;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    EndedOwnerships, Event, HistoryEvents, HistoryPart, Mutation, Ownership, PageLimit, Record,
+    TenantEvent, Timestamp, encoded::event::encode_ended,
+    encoded::tenant_event::encode_tenant_event, model::event::of_sequence,
+    mutation::journal::beginning,
+};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::unreadable::report_damaged_history;
 

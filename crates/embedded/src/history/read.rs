@@ -7,12 +7,10 @@ use crate::error::Fault;
 use crate::lookup::snapshot::Snapshot;
 use crate::schema::event::StoredEvent;
 use crate::schema::user::StoredUser;
-use polynym_directory::encoded::event::{decode_ended, event_message};
-use polynym_directory::encoded::tenant_event::decode_tenant_event;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_event::TenantEvent;
-use polynym_directory::stores::{History, PageLimit};
+use polynym_directory::{
+    EndedOwnerships, History, PageLimit, Tenant, TenantEvent, encoded::event::decode_ended,
+    encoded::event::event_message, encoded::tenant_event::decode_tenant_event,
+};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::Past;
 

@@ -8,10 +8,9 @@ use crate::history::journal::Journal;
 use crate::schema::event::StoredEvent;
 use crate::schema::tables::{EVENT_TIMES, EVENTS, TENANT_EVENT_TIMES, TENANT_EVENTS};
 use crate::store::Embedded;
-use polynym_directory::encoded::tenant_event::decode_tenant_event;
-use polynym_directory::error::Error;
-use polynym_directory::model::shortening::{Shortened, Shortening};
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::{
+    Error, Shortened, Shortening, Tenant, encoded::tenant_event::decode_tenant_event,
+};
 
 /// The most events of one part: few, because mutations wait for it.
 const PART_EVENTS: usize = 1_000;

@@ -9,7 +9,7 @@ use crate::lookup::snapshot::Snapshot;
 use crate::schema::event::StoredEvent;
 use crate::schema::tables::USERS;
 use crate::store::Embedded;
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 
 /// The events of one part.
 const PART_EVENTS: usize = 2_000;

@@ -5,8 +5,9 @@ use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, Table, WriteTransactio
 
 use crate::error::Fault;
 use crate::schema::tables::{INBOX_CONTENT_USERS, INBOX_CONTENTS};
-use polynym_directory::encoded::notice::{decode_content, encode_content};
-use polynym_directory::model::notice::NoticeContent;
+use polynym_directory::{
+    NoticeContent, encoded::notice::decode_content, encoded::notice::encode_content,
+};
 
 /// A shorter content is no larger than what sharing it takes.
 const MIN_SHARED_BYTES: usize = 256;

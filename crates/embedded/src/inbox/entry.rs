@@ -5,11 +5,10 @@ use prost::Message;
 
 use crate::error::Fault;
 use crate::inbox::contents::SharedContents;
-use polynym_directory::encoded::notice::decode_content;
-use polynym_directory::model::notice::{InboxEntry, Notice, NoticeContent};
-use polynym_directory::model::unknown;
-use polynym_directory::stores::InboxLimits;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    InboxLimits, Notice, NoticeContent, Timestamp, encoded::notice::decode_content,
+    model::notice::InboxEntry, model::unknown,
+};
 
 /// A row of [`INBOX`](crate::schema::tables::INBOX).
 #[derive(Clone, PartialEq, Message)]

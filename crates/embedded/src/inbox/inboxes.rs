@@ -9,9 +9,7 @@ use crate::error::Fault;
 use crate::inbox::contents::{Content, Contents};
 use crate::inbox::entry::EntryRecord;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, INBOX_TIMES};
-use polynym_directory::model::notice::Notice;
-use polynym_directory::stores::{InboxChange, InboxLimits};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{InboxChange, InboxLimits, Notice, Timestamp};
 use polynym_store_common::integrity::NoticeFault;
 
 /// The most rows that are read to mark notices up to a time: mutations wait for it.

@@ -17,16 +17,11 @@ use crate::requests::Requests;
 use crate::schema::tables::{INBOX, INBOX_NOTICES, USERS};
 use crate::schema::user::StoredUser;
 use crate::store::Embedded;
-use polynym_directory::clock::Now;
-use polynym_directory::error::Error;
-use polynym_directory::model::notice::Notice;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::IdempotencyKey;
-use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::stores::{
-    self, BegunNotice, Delivery, InboxChange, InboxEntry, OLDEST_ENTRIES,
+use polynym_directory::{
+    BegunNotice, Delivery, Error, IdempotencyKey, InboxChange, MergeLinks, Notice, Now, Tenant,
+    Timestamp, mutation::merge_links::merged_into_of, stores, stores::InboxEntry,
+    stores::OLDEST_ENTRIES,
 };
-use polynym_directory::timestamp::Timestamp;
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
 const PART_BYTES: usize = 256 << 10;

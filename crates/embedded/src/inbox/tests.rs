@@ -15,9 +15,7 @@ use crate::inbox::inboxes::Inboxes;
 use crate::schema::tables::{
     INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES,
 };
-use polynym_directory::model::notice::{Notice, NoticeContent};
-use polynym_directory::stores::{InboxChange, InboxLimits};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{InboxChange, InboxLimits, Notice, NoticeContent, Timestamp};
 
 const USERS: u64 = 5;
 const LIMITS: InboxLimits = InboxLimits { retention: Duration::from_secs(60), count: 8 };

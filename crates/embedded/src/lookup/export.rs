@@ -15,13 +15,9 @@ use metrics::counter;
 
 use crate::error::Fault;
 use crate::lookup::snapshot::{Published, Snapshot};
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::error::Error;
-use polynym_directory::model::record::Hold;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::pace::Pace;
-use polynym_directory::stores::{ExportSnapshot, Scanned};
+use polynym_directory::{
+    Error, ExportSnapshot, ExportedUser, Hold, Pace, Scanned, Tenant, TenantRecord,
+};
 use polynym_identifier::IdentityKey;
 
 /// The counter of snapshots that were dropped during an export.

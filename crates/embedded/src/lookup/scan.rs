@@ -8,12 +8,7 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result, readable};
 use crate::schema::claim::decode_claim;
 use crate::schema::user::StoredUser;
-use polynym_directory::model::record::Hold;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::pace::Pace;
-use polynym_directory::stores::{ExpiredUser, Scanned};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{ExpiredUser, Hold, Pace, Scanned, Tenant, TenantRecord, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::unreadable::Kind;
 

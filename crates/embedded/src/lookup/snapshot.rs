@@ -15,15 +15,10 @@ use crate::schema::tables::{
     TENANT_USERS, TENANTS, USERS,
 };
 use crate::schema::user::StoredUser;
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::error::ItemError;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::stores::View;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Claim, EncodedUser, ExportedUser, Found, ItemError, Record, Tenant, TenantRecord, Timestamp,
+    View,
+};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::owner_hints::OwnerHints;

@@ -5,10 +5,7 @@ use locality_uuid::LocalityId;
 use crate::error::Fault;
 use crate::mutation::transaction::Tables;
 use crate::schema::user::JournalHead;
-use polynym_directory::model::event::Event;
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::Write;
+use polynym_directory::{Event, Mutation, Record, Write};
 
 impl Tables<'_> {
     /// Adds the event of a user, if there is one, to the user's history.

@@ -5,8 +5,7 @@ use redb::ReadableTable;
 use crate::error::Fault;
 use crate::mutation::transaction::Tables;
 use crate::schema::claim::decode_claim;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Mutation, Timestamp};
 
 impl Tables<'_> {
     /// Removes a few expired records of each kind for each mutation: removal keeps up, and never

@@ -23,16 +23,10 @@ use crate::schema::tables::META;
 use crate::schema::tables::{EXPIRES_AT, HOLD_TIMES, IDENTITIES, TENANT_USERS, TENANTS, USERS};
 use crate::schema::user::{JournalHead, StoredUser};
 use crate::search::index::Attributes;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::read_set::{
-    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+use polynym_directory::{
+    Claim, ClaimWrite, Decision, Error, IdempotencyKey, InboxLimits, Mutation, Outcome,
+    PriorRequest, ReadRequest, ReadSet, Record, TenantRecord, Timestamp, Write, WriteSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
-use polynym_directory::stores::InboxLimits;
-use polynym_directory::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::owner_hints::OwnerHints;

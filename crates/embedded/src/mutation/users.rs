@@ -5,11 +5,7 @@ use locality_uuid::LocalityId;
 use crate::error::Fault;
 use crate::mutation::transaction::Tables;
 use crate::schema::user::{JournalHead, encode_user, encode_user_over};
-use polynym_directory::model::policies::Policies;
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::ReadSet;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Mutation, Policies, ReadSet, Record, Timestamp};
 use polynym_store_common::attribute_names::KnownNames;
 
 impl Tables<'_> {

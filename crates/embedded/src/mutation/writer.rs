@@ -22,9 +22,7 @@ use crate::measure::group_size;
 use crate::mutation::degraded::Degraded;
 use crate::mutation::transaction::Tables;
 use crate::recent_events::{EventChanges, RecentEvents};
-use polynym_directory::error::Error;
-use polynym_directory::log_pause::LogPause;
-use polynym_directory::mutation::Mutation;
+use polynym_directory::{Error, LogPause, Mutation};
 
 /// The most writes beside mutations of one commit: mutations wait for it.
 const MAX_SIDE_WRITES: usize = 16;

@@ -3,8 +3,7 @@
 use locality_uuid::LocalityId;
 
 use crate::error::Fault;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, Timestamp};
 
 /// The length of a claim on an identity that a user owns: 16 bytes of the user's id, then the
 /// version of the rules that made the key. Numbers are big-endian.

@@ -4,9 +4,9 @@ use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Fault;
-use polynym_directory::encoded::event::{decode_event, encode_event};
-use polynym_directory::model::event::Event;
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::{
+    Event, Tenant, encoded::event::decode_event, encoded::event::encode_event,
+};
 
 /// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous
 /// event (0 for none), big-endian; 16 of the user's id; one of the length of the tenant's name; the

@@ -4,8 +4,7 @@
 
 use locality_uuid::LocalityId;
 
-use polynym_directory::model::user::User;
-use polynym_directory::search::ScalarRef;
+use polynym_directory::{ScalarRef, User};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::{derived_elements, elements};
 
@@ -89,7 +88,7 @@ fn floor(number: i64) -> (f64, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_directory::timestamp::Timestamp;
+    use polynym_directory::Timestamp;
 
     fn encoded(scalar: ScalarRef<'_>) -> Vec<u8> {
         let mut key = Vec::new();

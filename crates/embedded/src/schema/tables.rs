@@ -7,7 +7,7 @@ use redb::{Database, ReadableDatabase, TableDefinition};
 
 use crate::schema::token_key;
 use crate::version::VERSION;
-use polynym_directory::tokens::key::TokenKey;
+use polynym_directory::TokenKey;
 use polynym_identifier::RULES_VERSION;
 use polynym_store_common::attribute_names::AttributeId;
 

@@ -3,8 +3,7 @@
 use redb::{Database, ReadableDatabase, Table};
 
 use crate::schema::tables::{META, TOKEN_KEY};
-use polynym_directory::error::Error;
-use polynym_directory::tokens::key::TokenKey;
+use polynym_directory::{Error, TokenKey};
 
 /// The key of tokens. Creates one if the store has none. If it cannot be stored, as on a full disk,
 /// it lasts until the store is closed.

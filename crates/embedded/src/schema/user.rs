@@ -7,11 +7,10 @@ use prost::Message;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Fault;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::encoded::{attributes, encoded_user};
-use polynym_directory::model::record::Record;
-use polynym_directory::model::unknown::{self, Unknown};
+use polynym_directory::{
+    EncodedUser, ExportedUser, Record, Unknown, encoded::attributes, encoded::encoded_user,
+    model::unknown,
+};
 use polynym_store_common::attribute_names::KnownNames;
 
 /// A user as it is stored under its id.

@@ -4,7 +4,7 @@ use redb::{Database, ReadableDatabase, TableError};
 
 use crate::schema::tables::{META, META_MOVING, META_RULES, META_SCHEMA};
 use crate::version::{OLDEST, Supported};
-use polynym_directory::stores::StoredRules;
+use polynym_directory::StoredRules;
 use polynym_identifier::Rules;
 
 /// The damage of a store without versions.

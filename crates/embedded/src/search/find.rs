@@ -3,11 +3,9 @@
 use crate::lookup::snapshot::Snapshot;
 use crate::search::walk::WalkSearch;
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::pace::Pace;
-use polynym_directory::search::{AccessPath, Position, SearchedUser};
-use polynym_directory::stores::{Scanned, Search, View};
+use polynym_directory::{
+    AccessPath, Error, Pace, Position, Scanned, Search, SearchedUser, Tenant, View,
+};
 
 impl Embedded {
     /// See [`Search::search`].

@@ -9,8 +9,7 @@ use crate::schema::index_key;
 use crate::schema::tables::{ATTRIBUTE_NAMES, ATTRIBUTES};
 use crate::schema::user::StoredUser;
 use crate::search::names::Names;
-use polynym_directory::model::policies::Policies;
-use polynym_directory::model::record::Record;
+use polynym_directory::{Policies, Record};
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 

@@ -7,10 +7,7 @@ use redb::Table;
 
 use crate::error::Fault;
 use crate::lookup::snapshot::read_names;
-use polynym_directory::error::Error;
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Error, Record, Tenant, Timestamp};
 use polynym_store_common::attribute_names::{AttributeId, AttributeNames, KnownNames, MAX_NAMES};
 
 /// The table of names inside a write transaction.
@@ -109,8 +106,7 @@ mod tests {
 
     use super::*;
     use crate::schema::tables::ATTRIBUTE_NAMES;
-    use polynym_directory::model::attribute::Value;
-    use polynym_directory::model::new_user::NewUser;
+    use polynym_directory::{NewUser, Value};
 
     fn record(names: &[&str]) -> Record {
         let attributes = names.iter().map(|name| ((*name).to_owned(), Value::Bool(true))).collect();

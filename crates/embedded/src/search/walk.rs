@@ -9,11 +9,10 @@ use crate::lookup::snapshot::{Snapshot, readable};
 use crate::schema::claim::resolves_to;
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::user::User;
-use polynym_directory::pace::Pace;
-use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::{Scanned, View};
+use polynym_directory::{
+    AccessPath, Pace, Position, Range, Scalar, Scanned, SearchedUser, Tenant, User, View,
+    search::Field,
+};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::searched::fixed_attribute_id;
 use polynym_store_common::unreadable::Kind as Record;

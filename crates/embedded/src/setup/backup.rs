@@ -19,10 +19,7 @@ use crate::schema::tables::{
 };
 use crate::setup::background::{self, Rests};
 use crate::store::Embedded;
-use polynym_directory::encoded::event::decode_ended;
-use polynym_directory::error::Error;
-use polynym_directory::stores::StoreFile;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Error, StoreFile, Timestamp, encoded::event::decode_ended};
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;

@@ -8,8 +8,7 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
-use polynym_directory::model::policies::Policies;
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::{Policies, Tenant};
 use polynym_store_common::integrity::IndexFault;
 
 /// The entries of one user.

@@ -23,11 +23,7 @@ use crate::setup::bulk_check::BulkCheck;
 use crate::setup::content_check::ContentCheck;
 use crate::setup::index_check::IndexCheck;
 use crate::version::Supported;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::mutation::merge_links::MergeLinks;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, ClaimWrite, EndedOwnerships, Error, MergeLinks, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,

@@ -11,7 +11,7 @@ use crate::schema::tables::{IDENTITIES, REQUESTS, USERS};
 use crate::schema::versions::{NO_VERSION, Versions, versions};
 use crate::setup::integrity::CACHE_BYTES;
 use crate::version::VERSION;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::Timestamp;
 
 /// The content of a store's folder.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

@@ -13,8 +13,7 @@ use crate::schema::versions::{NO_VERSION, Versions, versions};
 use crate::setup::integrity::CACHE_BYTES;
 use crate::store::Embedded;
 use crate::version::{Supported, VERSION};
-use polynym_directory::service::renormalization::move_all::{Moved, move_all};
-use polynym_directory::stores::StoredRules;
+use polynym_directory::{StoredRules, move_all, service::renormalization::move_all::Moved};
 use polynym_identifier::Rules;
 
 /// The versions to which a store is upgraded, with the rules of normalisation.

@@ -10,10 +10,9 @@ use crate::file::opener::FILE;
 use crate::file::tests::faults::Failing;
 use crate::options::Options;
 use crate::store::Embedded;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::{Mutation, UserChange};
-use polynym_directory::stores::{ExportSnapshot, Mutations, Search};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    ExportSnapshot, Mutation, Mutations, Search, Tenant, Timestamp, UserChange,
+};
 
 const USERS: u32 = 200;
 const MAX_WRITES: u64 = 2 << 20;

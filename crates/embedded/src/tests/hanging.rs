@@ -13,11 +13,7 @@ use crate::file::tests::faults::Failing;
 use crate::job::{Job, MIN_BYTES, QUEUE_BYTES};
 use crate::options::Options;
 use crate::store::Embedded;
-use polynym_directory::error::Error;
-use polynym_directory::model::attribute::Value;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::mutation::{Mutation, MutationKind, UserChange};
-use polynym_directory::stores::Mutations;
+use polynym_directory::{Error, Mutation, MutationKind, Mutations, Outcome, UserChange, Value};
 
 type Pending<'s> = Pin<Box<dyn Future<Output = Result<Outcome, Error>> + 's>>;
 

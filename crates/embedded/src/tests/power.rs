@@ -22,13 +22,10 @@ use crate::setup::integrity::IntegritySession;
 use crate::store::Embedded;
 use conformance::model::{Model, matches};
 use conformance::step::Step;
-use polynym_directory::error::Error;
-use polynym_directory::model::new_user::NewUser;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::read_set::Outcome;
-use polynym_directory::mutation::{Mutation, MutationKind, UserChange};
-use polynym_directory::stores::{Mutations, Search};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Error, Mutation, MutationKind, Mutations, NewUser, Outcome, Search, Tenant, Timestamp,
+    UserChange,
+};
 use polynym_store_common::integrity::{Finding, Observer, verify};
 
 /// About the steps of the disk while a store is opened, and the number of syncs among them.

@@ -7,16 +7,10 @@ use locality_uuid::{Generator, Mode};
 use super::{USERS, creation};
 use crate::options::Options;
 use crate::store::Embedded;
-use polynym_directory::clock::Now;
-use polynym_directory::model::limits::Limits;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::{MutationKind, UserChange};
-use polynym_directory::service::Directory;
-use polynym_directory::service::context::RequestContext;
-use polynym_directory::service::purpose::Purpose;
-use polynym_directory::service::search::SearchRequest;
-use polynym_directory::stores::Mutations;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Directory, Limits, MutationKind, Mutations, Now, Purpose, RequestContext, SearchRequest,
+    Tenant, Timestamp, UserChange,
+};
 
 /// The most users that one page reads.
 const READ_LIMIT: usize = 7;

@@ -9,8 +9,7 @@ use crate::file::opener::FILE;
 use crate::options::Options;
 use crate::schema::tables::EVENTS;
 use crate::store::Embedded;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{EventFeed, Mutations};
+use polynym_directory::{EventFeed, Mutations, Tenant};
 
 #[tokio::test]
 async fn an_event_that_cannot_be_read_ends_no_watch() {

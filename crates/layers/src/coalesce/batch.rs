@@ -10,8 +10,7 @@ use futures_util::FutureExt;
 use metrics::{Histogram, histogram};
 use tokio::sync::oneshot::{self, Receiver, Sender};
 
-use polynym_directory::error::{Error, ItemError};
-use polynym_directory::stores::{ItemResult, LookUps};
+use polynym_directory::{Error, ItemError, ItemResult, LookUps};
 
 /// The common properties of look-ups that may share a call.
 pub trait Group: Clone + Eq + Hash + Send + Sync + 'static {

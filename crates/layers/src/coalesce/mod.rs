@@ -20,10 +20,9 @@ use locality_uuid::LocalityId;
 pub use options::Options;
 
 use batch::{Answered, Answers, Group};
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{Consistency, ItemResult, LookUps, Resolved, View};
+use polynym_directory::{
+    Consistency, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant, View,
+};
 use polynym_identifier::IdentityKey;
 use queue::Queue;
 use stalled_retry::StalledRetry;

@@ -14,8 +14,7 @@ use super::group_queue::{CallState, GroupQueue, remove_idle};
 use super::options::Options;
 use super::stalled_retry::{StalledRetry, is_whole, may_retry, take_unanswered};
 use crate::latency::UsualLatency;
-use polynym_directory::error::Error;
-use polynym_directory::stores::LookUps;
+use polynym_directory::{Error, LookUps};
 
 /// The most stalled calls of one group that others need not wait for. Each of them uses resources
 /// of the store below.

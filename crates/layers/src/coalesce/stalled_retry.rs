@@ -11,8 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::batch::{Answered, Answers, Batch, Group, call, is_unavailable};
-use polynym_directory::error::Error;
-use polynym_directory::stores::{ItemResult, LookUps};
+use polynym_directory::{Error, ItemResult, LookUps};
 
 /// The most concurrent retries: each may hold a connection until it times out.
 const MAX_CONCURRENT_RETRIES: usize = 32;

@@ -9,8 +9,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{Equivalent, OptionsBuilder, Weighter};
 
 use super::instant::CacheInstant;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::stores::View;
+use polynym_directory::{EncodedUser, View};
 use polynym_identifier::IdentityKey;
 
 /// The bytes of an entry besides its key and its user: its slot in the map and the allocator's

@@ -8,10 +8,10 @@ use locality_uuid::LocalityId;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
 use super::{Hit, LookupCache, Terms};
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{Consistency, CurrentRules, ItemResult, LookUps, Resolved, View};
+use polynym_directory::{
+    Consistency, CurrentRules, EncodedUser, Error, Found, ItemResult, LookUps, Resolved, Tenant,
+    View,
+};
 use polynym_identifier::IdentityKey;
 
 /// The counter of look-ups that may be answered from the cache.

@@ -17,10 +17,7 @@ pub use layer::{AGE, BYTES, Cached, LOOK_UPS};
 use entries::{Entries, Owner};
 use instant::CacheInstant;
 use own_writes::OwnWrites;
-use polynym_directory::encoded::encoded_user::Found;
-use polynym_directory::model::user::{Identity, User};
-use polynym_directory::mutation::read_set::Write;
-use polynym_directory::stores::View;
+use polynym_directory::{Found, Identity, User, View, Write};
 use polynym_identifier::IdentityKey;
 
 /// The times of own writes take one part in 16 of the memory.

@@ -11,7 +11,7 @@ use mongodb::error::{
 
 use crate::client::driver_text::{NOT_ALLOWED, REFUSED, is_anonymous, text};
 use crate::client::supported::Supported;
-use polynym_directory::error::{Error, ItemError};
+use polynym_directory::{Error, ItemError};
 
 const DUPLICATE_KEY: i32 = 11_000;
 /// AuthenticationFailed.

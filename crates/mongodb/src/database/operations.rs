@@ -12,8 +12,7 @@ use crate::client::error::Fault;
 use crate::database::collections::{Collections, LONG_READ};
 use crate::database::shares::Shares;
 use crate::presence::heartbeat::Heartbeat;
-use polynym_directory::error::Error;
-use polynym_directory::tokens::key::TokenKey;
+use polynym_directory::{Error, TokenKey};
 
 /// The limit of operations in flight: far more than connections, and few enough to get one in time.
 pub const MAX_IN_FLIGHT: usize = 4_096;

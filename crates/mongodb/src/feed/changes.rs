@@ -14,9 +14,7 @@ use crate::database::collections::Collections;
 use crate::schema::bson::{as_id, read_fields, required};
 use crate::schema::fields::{ID, TAIL, TENANT};
 use crate::schema::tail::Tail;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{ResumeToken, foreign_token};
+use polynym_directory::{Error, ResumeToken, Tenant, stores::foreign_token};
 use polynym_store_common::unreadable::report_unreadable;
 
 /// The text of a change stream's token, in hexadecimal digits. MongoDB guarantees that later ones

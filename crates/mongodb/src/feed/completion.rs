@@ -19,9 +19,9 @@ use crate::schema::bson::{by_id, id_of, id_value, read_fields, required};
 use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, JOURNAL, TENANT};
 use crate::schema::tail::Bucket;
-use polynym_directory::encoded::event::{decode_event, event_message};
-use polynym_directory::model::event::Event;
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::{
+    Event, Tenant, encoded::event::decode_event, encoded::event::event_message,
+};
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::unreadable::report_unreadable;
 use prost::Message;

@@ -19,9 +19,9 @@ use crate::database::collections::Collections;
 use crate::database::operations::Mongo;
 use crate::feed::changes::{Change, Changes, StreamToken, with_positions};
 use crate::feed::recent::Recent;
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{EventFeed, FeedPage, PageLimit, ResumeToken, foreign_token};
+use polynym_directory::{
+    Error, EventFeed, FeedPage, PageLimit, ResumeToken, Tenant, stores::foreign_token,
+};
 
 /// The limits of the changes and stored bytes in a page.
 const MAX_PAGE: PageLimit = PageLimit::new(512, 1 << 20);

@@ -6,8 +6,7 @@ use tokio::sync::watch;
 
 use crate::feed::changes::{StreamToken, with_positions};
 use crate::feed::completion::AddedEvents;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{FeedPage, PageLimit};
+use polynym_directory::{FeedPage, PageLimit, Tenant};
 use polynym_store_common::tenant_window::{TenantWakeups, TenantWindow};
 
 /// The limit of changes.
@@ -115,9 +114,7 @@ impl Window {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_directory::model::event::{ChangeSet, Event, EventKind, Origin};
-    use polynym_directory::model::tenant::Tenant;
-    use polynym_directory::timestamp::Timestamp;
+    use polynym_directory::{ChangeSet, Event, EventKind, Origin, Tenant, Timestamp};
 
     fn change(number: usize, bytes: usize) -> AddedEvents {
         let event = Event {

@@ -15,9 +15,10 @@ use crate::lookup::plain_find::Query;
 use crate::lookup::reply::documents;
 use crate::schema::bson::{by_id, bytes, date, id_value, key_of, read_fields, required};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, OWNERSHIP, OWNERSHIPS, USER};
-use polynym_directory::encoded::event::{decode_ownership, encode_ownership};
-use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
-use polynym_directory::mutation::Mutation;
+use polynym_directory::{
+    EndedOwnerships, Mutation, Ownership, encoded::event::decode_ownership,
+    encoded::event::encode_ownership,
+};
 use polynym_identifier::IdentityKey;
 
 impl Collections {

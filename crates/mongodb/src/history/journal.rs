@@ -16,13 +16,10 @@ use crate::schema::fields::{EPOCH, EVENTS, ID, JOURNAL, REVISION, TAIL};
 use crate::schema::tail::{
     Bucket, MAX_EVENTS, Tail, buckets_between, buckets_up_to, encode_bucket,
 };
-use polynym_directory::encoded::event::{decode_event, sequence_of};
-use polynym_directory::history_part::{HistoryEvents, HistoryPart};
-use polynym_directory::model::event::{Event, of_sequence};
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::{Mutation, UserChange};
-use polynym_directory::stores::PageLimit;
+use polynym_directory::{
+    Event, HistoryEvents, HistoryPart, Mutation, PageLimit, Record, Tenant, UserChange,
+    encoded::event::decode_event, encoded::event::sequence_of, model::event::of_sequence,
+};
 use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::unreadable::report_damaged_history;
 

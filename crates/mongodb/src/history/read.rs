@@ -10,11 +10,10 @@ use crate::schema::bson::{id_value, read_fields, required};
 use crate::schema::fields::{ID, JOURNAL, TAIL, WIRE};
 use crate::schema::tail::{Bucket, Tail, buckets_up_to};
 use crate::schema::user::StoredUser;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::encoded::event::{decode_event, event_message};
-use polynym_directory::model::event::Event;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{History, PageLimit};
+use polynym_directory::{
+    EncodedUser, Event, History, PageLimit, Tenant, encoded::event::decode_event,
+    encoded::event::event_message,
+};
 use polynym_store_common::integrity::Past;
 
 /// The buckets in one read. Each has a few KiB.

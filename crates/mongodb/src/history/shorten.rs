@@ -16,10 +16,7 @@ use crate::history::tenant_journal::{journal_ids, time_of_number};
 use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, key_of, read_fields};
 use crate::schema::fields::{ENDED, EXPIRES_AT, ID, JOURNAL, OWNERSHIPS, TAIL, TENANT};
 use crate::schema::tail::{Bucket, Tail, bucket_id};
-use polynym_directory::encoded::event::time_of;
-use polynym_directory::model::shortening::{Shortened, Shortening};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Shortened, Shortening, Tenant, Timestamp, encoded::event::time_of};
 
 /// The users, ended ownerships or parts of a history of one page.
 const PAGE_SIZE: usize = 500;

@@ -19,10 +19,10 @@ use crate::database::transaction::Transaction;
 use crate::schema::bson::{date, raw, read_fields, required};
 use crate::schema::fields::{EVENTS, EXPIRES_AT, ID, JOURNAL};
 use crate::schema::tail::{Bucket, bucket_id, encode_bucket};
-use polynym_directory::encoded::tenant_event::{decode_tenant_event, encode_tenant_event};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_event::{TenantEvent, TenantEventKind};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Tenant, TenantEvent, TenantEventKind, Timestamp, encoded::tenant_event::decode_tenant_event,
+    encoded::tenant_event::encode_tenant_event,
+};
 
 /// The low bits of an event's number. The others are its time in milliseconds.
 const LOW_BITS: u32 = 20;

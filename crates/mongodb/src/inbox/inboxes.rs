@@ -20,17 +20,11 @@ use crate::schema::bson::{bson_id, by_id, date, id_of, id_value, raw};
 use crate::schema::fields::{ID, NOTICES, PRIVATE, REQUESTS, REVISION, TIME, WIRE};
 use crate::schema::request::{StoredRequest, request_document, request_id};
 use crate::schema::user::StoredUser;
-use polynym_directory::clock::Now;
-use polynym_directory::error::Error;
-use polynym_directory::model::notice::Notice;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::merge_links::{MergeLinks, merged_into_of};
-use polynym_directory::mutation::read_set::{Write, WriteSet};
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
-use polynym_directory::stores::{
-    BegunNotice, Delivery, InboxChange, InboxEntry, InboxLimits, OLDEST_ENTRIES,
+use polynym_directory::{
+    BegunNotice, Delivery, Error, IdempotencyKey, InboxChange, InboxLimits, MergeLinks, Mutation,
+    Notice, Now, Tenant, Timestamp, Write, WriteSet, mutation::merge_links::merged_into_of,
+    stores::InboxEntry, stores::OLDEST_ENTRIES,
 };
-use polynym_directory::timestamp::Timestamp;
 
 /// The limit of inboxes in a command.
 const INBOXES_PER_COMMAND: usize = 100;

@@ -8,10 +8,10 @@ use mongodb::bson::{Binary, Bson, Document, RawBsonRef, RawDocument, RawDocument
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, bytes, date, id_value, raw, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID};
-use polynym_directory::encoded::notice::{decode_content, encode_content};
-use polynym_directory::model::notice::{Notice, NoticeContent};
-use polynym_directory::stores::{InboxChange, InboxEntry, InboxLimits};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    InboxChange, InboxLimits, Notice, NoticeContent, Timestamp, encoded::notice::decode_content,
+    encoded::notice::encode_content, stores::InboxEntry,
+};
 
 /// The id of the notice.
 pub const NOTICE: &str = "i";

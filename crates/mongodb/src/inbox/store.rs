@@ -11,13 +11,10 @@ use crate::database::collections::Collections;
 use crate::database::operations::{Mongo, holding};
 use crate::inbox::inboxes::InboxWork;
 use crate::inbox::row::position;
-use polynym_directory::clock::Now;
-use polynym_directory::error::Error;
-use polynym_directory::model::notice::Notice;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::mutation::IdempotencyKey;
-use polynym_directory::stores::{BegunNotice, Delivery, InboxChange, InboxEntry, Inboxes};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    BegunNotice, Delivery, Error, IdempotencyKey, InboxChange, Inboxes, Notice, Now, Tenant,
+    Timestamp, stores::InboxEntry,
+};
 
 #[async_trait]
 impl Inboxes for Mongo {

@@ -19,12 +19,7 @@ use crate::schema::fields::ID;
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::StoredUser;
 use crate::search::user_names::UserNames;
-use polynym_directory::encoded::exported_user::ExportedUser;
-use polynym_directory::error::Error;
-use polynym_directory::model::record::Hold;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::stores::{ExportSnapshot, Scanned};
+use polynym_directory::{Error, ExportSnapshot, ExportedUser, Hold, Scanned, Tenant, TenantRecord};
 use polynym_identifier::IdentityKey;
 
 /// The store at the time of the session's first find.

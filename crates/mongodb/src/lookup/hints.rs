@@ -9,8 +9,7 @@ use crate::database::collections::Collections;
 use crate::lookup::find::ReadMode;
 use crate::lookup::key_lookup::KeyLookup;
 use crate::lookup::late_find::Call;
-use polynym_directory::encoded::encoded_user::Found;
-use polynym_directory::stores::{ANSWER_BYTES, Consistency, View};
+use polynym_directory::{ANSWER_BYTES, Consistency, Found, View};
 use polynym_identifier::IdentityKey;
 
 /// The keys of a look-up with hints, by index, their hinted owners, and the keys without.

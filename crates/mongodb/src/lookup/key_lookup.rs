@@ -20,9 +20,9 @@ use crate::schema::claim::read_claim;
 use crate::schema::fields::{REVISION, WIRE};
 use crate::schema::user::StoredUser;
 use crate::search::user_names::UserNames;
-use polynym_directory::encoded::encoded_user::{EncodedUser, Found};
-use polynym_directory::error::ItemError;
-use polynym_directory::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
+use polynym_directory::{
+    ANSWER_BYTES, Consistency, EncodedUser, Found, ItemError, ItemResult, View,
+};
 use polynym_identifier::IdentityKey;
 
 /// The result of one key: its claim and the user that the claim names.

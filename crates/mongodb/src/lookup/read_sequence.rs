@@ -12,12 +12,10 @@ use crate::database::operations::Mongo;
 use crate::database::ordered::OrderedFinds;
 use crate::lookup::find::ReadMode;
 use crate::lookup::resolve::of_tenant;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{History, ItemResult, OrderedReads, PageLimit, View};
+use polynym_directory::{
+    Claim, EncodedUser, EndedOwnerships, Error, History, ItemResult, OrderedReads, PageLimit,
+    Tenant, View,
+};
 use polynym_identifier::IdentityKey;
 
 /// Reads in order.

@@ -15,12 +15,9 @@ use crate::schema::fields::{EXPIRES_AT, HOLD, ID, TENANT, USER};
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::{StoredUser, read_expired};
 use crate::search::user_names::UserNames;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::record::{Hold, Record};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::stores::{ExpiredUser, Scanned};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Claim, ExpiredUser, Hold, Record, Scanned, Tenant, TenantRecord, Timestamp,
+};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::unreadable::{Kind, readable};
 

@@ -13,10 +13,9 @@ use crate::database::snapshot_read::SnapshotRead;
 use crate::lookup::find::ReadMode;
 use crate::lookup::key_lookup::KeyLookup;
 use crate::lookup::late_find::Call;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::ItemError;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::{ANSWER_BYTES, Consistency, ItemResult, Resolved, View};
+use polynym_directory::{
+    ANSWER_BYTES, Consistency, EncodedUser, ItemError, ItemResult, Resolved, Tenant, View,
+};
 use polynym_identifier::IdentityKey;
 
 /// The limit of concurrent linearizable look-ups of a batch: each needs a find of its own.

@@ -18,13 +18,10 @@ use crate::database::transaction::Transaction;
 use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
 use crate::schema::versions::Versions;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::ClaimWrite;
-use polynym_directory::mutation::read_set::{
-    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+use polynym_directory::{
+    ClaimWrite, Decision, Error, Mutation, Mutations, Outcome, PriorRequest, ReadRequest, ReadSet,
+    Write, WriteSet,
 };
-use polynym_directory::mutation::{Mutation, PriorRequest};
-use polynym_directory::stores::Mutations;
 use polynym_identifier::IdentityKey;
 use polynym_store_common::searched::IndexedAttributes;
 

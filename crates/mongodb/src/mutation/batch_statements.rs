@@ -14,10 +14,7 @@ use crate::schema::preserved::with_epoch;
 use crate::schema::request::{StoredRequest, document_of, request_id};
 use crate::schema::tail::Tail;
 use crate::schema::user::{StoredUser, user_document};
-use polynym_directory::model::event::Event;
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, WriteSet};
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
+use polynym_directory::{Event, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, WriteSet};
 use polynym_store_common::searched::IndexedAttributes;
 
 impl Transaction<'_> {

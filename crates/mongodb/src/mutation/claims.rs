@@ -11,8 +11,7 @@ use crate::database::transaction::{Transaction, expect_matched};
 use crate::schema::bson::{by_id, key_value, raw};
 use crate::schema::claim::{claim_change, claim_document, read_claim};
 use crate::schema::fields::{EPOCH, ID, IDENTITIES};
-use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::mutation::read_set::ReadSet;
+use polynym_directory::{Claim, ClaimWrite, ReadSet};
 use polynym_identifier::IdentityKey;
 
 impl Transaction<'_> {

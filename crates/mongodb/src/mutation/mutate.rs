@@ -13,11 +13,10 @@ use crate::mutation::commit_gate::CommitGate;
 use crate::mutation::recovery::Unconfirmed;
 use crate::mutation::visibility::Written;
 use crate::schema::versions::Versions;
-use polynym_directory::error::Error;
-use polynym_directory::mutation::read_set::{
-    Decision, Outcome, ReadRequest, ReadSet, Write, WriteSet,
+use polynym_directory::{
+    Decision, Error, IdempotencyKey, Mutation, Outcome, PriorRequest, ReadRequest, ReadSet, Write,
+    WriteSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_store_common::searched::IndexedAttributes;
 
 /// Why an attempt at a mutation failed, or may have failed.

@@ -14,11 +14,10 @@ use crate::schema::fields::ID;
 use crate::schema::request::{StoredRequest, request_id};
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::StoredUser;
-use polynym_directory::error::Error;
-use polynym_directory::mutation::read_set::{
-    Decision, MutationReport, Outcome, ReadRequest, ReadSet,
+use polynym_directory::{
+    Decision, Error, IdempotencyKey, Mutation, MutationReport, Outcome, PriorRequest, ReadRequest,
+    ReadSet,
 };
-use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
 use polynym_layers::lookup_cache::PendingWrite;
 
 /// A mutation whose commit was not confirmed: its outcome is unknown.

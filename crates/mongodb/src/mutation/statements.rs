@@ -19,10 +19,9 @@ use crate::schema::request::{StoredRequest, document_of, request_id};
 use crate::schema::tail::Tail;
 use crate::schema::tenant::read_tenant;
 use crate::schema::user::{StoredUser, user_document};
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::read_set::{ReadRequest, ReadSet, Write, WriteSet};
-use polynym_directory::mutation::{IdempotencyKey, Mutation};
-use polynym_directory::stores::InboxLimits;
+use polynym_directory::{
+    IdempotencyKey, InboxLimits, Mutation, ReadRequest, ReadSet, Record, Write, WriteSet,
+};
 use polynym_store_common::searched::IndexedAttributes;
 
 impl Transaction<'_> {

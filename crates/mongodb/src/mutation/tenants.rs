@@ -9,8 +9,7 @@ use crate::schema::bson::{by_id, raw};
 use crate::schema::fields::{EPOCH, ID, NAMES, REVISION, TENANTS};
 use crate::schema::preserved::with_epoch;
 use crate::schema::tenant::tenant_document;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::{Tenant, TenantRecord};
 
 impl Transaction<'_> {
     pub async fn write_tenant(&mut self, tenant: &TenantRecord) -> Result<(), Fault> {

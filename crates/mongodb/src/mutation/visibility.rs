@@ -15,10 +15,7 @@ use crate::database::ordered::OrderedFinds;
 use crate::database::times::Times;
 use crate::schema::bson::{by_id, id_value, key_value};
 use crate::schema::fields::{REVISION, USER};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::user::Identity;
-use polynym_directory::mutation::Mutation;
-use polynym_directory::mutation::read_set::{Outcome, Write};
+use polynym_directory::{Identity, Mutation, Outcome, Tenant, Write};
 use polynym_identifier::IdentityKey;
 
 /// The documents of mutations that look-ups begin with. Reads of other documents follow links from

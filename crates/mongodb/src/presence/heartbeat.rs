@@ -20,8 +20,7 @@ use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument}
 use crate::presence::sessions::Sessions;
 use crate::presence::turns::Turns;
 use crate::schema::versions::VersionGuard;
-use polynym_directory::clock::Now;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Now, Timestamp};
 
 /// The `appName` of its connections.
 const APP_NAME: &str = "polynym heartbeat";

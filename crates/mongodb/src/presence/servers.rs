@@ -15,7 +15,7 @@ use crate::command::run::listing;
 use crate::command::write::WriteCommand;
 use crate::schema::bson::{number, raw};
 use crate::schema::fields::{AHEAD, EXPIRES, ID, ROUTED, SERVERS, SESSIONS, TIME};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::Timestamp;
 
 /// The time from one beat to the next.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(2);

@@ -10,11 +10,7 @@ use mongodb::bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
 use crate::schema::bson::{read_fields, required};
-use polynym_directory::model::attribute::Value;
-use polynym_directory::model::policies::Policies;
-use polynym_directory::model::user::User;
-use polynym_directory::search::{Scalar, ScalarRef, scalars};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Policies, Scalar, ScalarRef, Timestamp, User, Value, search::scalars};
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::{IndexedAttributes, derived_elements, field_elements};
 
@@ -185,9 +181,7 @@ mod tests {
     use mongodb::bson::RawDocumentBuf;
 
     use super::*;
-    use polynym_directory::model::attribute_definition::AttributeDefinition;
-    use polynym_directory::model::new_user::NewUser;
-    use polynym_directory::model::tenant::Tenant;
+    use polynym_directory::{AttributeDefinition, NewUser, Tenant};
 
     #[test]
     fn stored_attributes_are_read_back() {

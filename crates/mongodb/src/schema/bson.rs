@@ -8,7 +8,7 @@ use mongodb::bson::{
 
 use crate::client::error::Fault;
 use crate::schema::fields::ID;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::Timestamp;
 use polynym_identifier::IdentityKey;
 
 /// An id as MongoDB's UUID.

@@ -5,8 +5,7 @@ use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, date, id_value, read_fields, required};
 use crate::schema::fields::{CLAIM_RULES_VERSION, GUARD, HOLD, ID, USER};
-use polynym_directory::model::claim::Claim;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, Timestamp};
 use polynym_identifier::IdentityKey;
 
 /// The document of a claim.

@@ -2,8 +2,7 @@
 //! in decimal digits. An attribute without a token has its name, after `attributes.`: no other path
 //! is a number.
 
-use polynym_directory::encoded::event::encode_event;
-use polynym_directory::model::event::Event;
+use polynym_directory::{Event, encoded::event::encode_event};
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 
 /// The start of the path of an attribute.

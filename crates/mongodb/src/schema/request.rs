@@ -7,9 +7,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::client::error::Fault;
 use crate::schema::bson::{as_id, date, id_value, read_fields, required};
 use crate::schema::fields::{ID, REQUEST_HASH, TENANT_SINCE, TIME, USER};
-use polynym_directory::mutation::read_set::WriteSet;
-use polynym_directory::mutation::{IdempotencyKey, Mutation, PriorRequest};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{IdempotencyKey, Mutation, PriorRequest, Timestamp, WriteSet};
 
 /// The id of a request's document: a hash of its key, which is short and spreads over all shards.
 pub fn request_id(request: &IdempotencyKey) -> Bson {

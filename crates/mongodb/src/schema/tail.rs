@@ -11,11 +11,9 @@ use crate::client::error::Fault;
 use crate::schema::bson::{bytes, date, read_fields, required};
 use crate::schema::event::encode_stored_event;
 use crate::schema::fields::{EVENTS, EXPIRES_AT, ID};
-use polynym_directory::encoded::event::time_of;
-use polynym_directory::model::event::Event;
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::journal::beginning;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Event, Record, Timestamp, encoded::event::time_of, mutation::journal::beginning,
+};
 use polynym_store_common::attribute_names::KnownNames;
 
 /// The limits of a tail.
@@ -171,11 +169,9 @@ pub fn buckets_between(user: LocalityId, first: u64, last: u64) -> Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_directory::model::attribute::Value;
-    use polynym_directory::model::event::{
-        ChangeSet, EventKind, FieldChange, Origin, RecordedValue,
+    use polynym_directory::{
+        ChangeSet, EventKind, FieldChange, Origin, RecordedValue, Tenant, Value,
     };
-    use polynym_directory::model::tenant::Tenant;
 
     const USER: [u8; 16] = [1; 16];
 

@@ -5,7 +5,7 @@ use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 use crate::client::error::Fault;
 use crate::schema::bson::{bytes, read_fields, required};
 use crate::schema::fields::{ID, POLICIES, REVISION};
-use polynym_directory::model::tenant_record::TenantRecord;
+use polynym_directory::TenantRecord;
 
 /// The document of a tenant.
 pub fn tenant_document(tenant: &TenantRecord, revision: i64) -> Document {

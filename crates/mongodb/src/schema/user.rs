@@ -10,14 +10,10 @@ use crate::schema::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use crate::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID, PRIVATE, REVISION, TAIL, TENANT, WIRE};
 use crate::schema::tail::Tail;
-use polynym_directory::encoded::attributes::encode_value;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::error::ItemError;
-use polynym_directory::model::attribute::Value;
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::stores::ExpiredUser;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    EncodedUser, ExpiredUser, ItemError, Record, Tenant, Timestamp, Value,
+    encoded::attributes::encode_value,
+};
 use polynym_store_common::attribute_names::{AttributeId, KnownNames};
 use polynym_store_common::searched::IndexedAttributes;
 

@@ -19,8 +19,7 @@ use crate::schema::bson::number;
 use crate::schema::fields::{
     EPOCH, ID, META, META_NEXT_RULES_VERSION, META_RULES_VERSION, META_SCHEMA_VERSION, SCHEMA,
 };
-use polynym_directory::stores::Consistency;
-use polynym_directory::stores::StoredRules;
+use polynym_directory::{Consistency, StoredRules};
 use polynym_identifier::{RULES_VERSION, Rules};
 use polynym_store_common::version_gauges::set_versions;
 

@@ -21,9 +21,9 @@ use crate::search::filters::{
 };
 use crate::search::range::RangeSearch;
 use crate::search::user_names::UserNames;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{AccessPath, Field, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::{Scanned, View};
+use polynym_directory::{
+    AccessPath, Position, Range, Scalar, Scanned, SearchedUser, Tenant, View, search::Field,
+};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 use polynym_store_common::attribute_names::AttributeId;
 use polynym_store_common::searched::fixed_attribute_id;

@@ -9,8 +9,7 @@ use mongodb::options::Hint;
 use crate::schema::attributes::{ATTRIBUTES_INDEX, VALUE, scalar_value};
 use crate::schema::bson::id_value;
 use crate::schema::fields::{ID, TENANT};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{Class, Range};
+use polynym_directory::{Class, Range, Tenant};
 use polynym_identifier::{Identifier, IdentityKey, Kind};
 
 /// The classes of values, in order. MongoDB compares values of one class only.

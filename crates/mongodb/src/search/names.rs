@@ -16,11 +16,7 @@ use crate::database::collections::Collections;
 use crate::schema::bson::{key_of, raw};
 use crate::schema::event::{last_token, restore_names};
 use crate::schema::fields::{ID, NAMES};
-use polynym_directory::error::Error;
-use polynym_directory::model::event::Event;
-use polynym_directory::model::record::Record;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Error, Event, Record, Tenant, Timestamp};
 use polynym_store_common::attribute_names::{AttributeId, KnownNames, MAX_NAMES};
 
 /// Of a document of names: when its tenant was created; absent if the tenant was deleted.

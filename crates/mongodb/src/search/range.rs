@@ -17,9 +17,9 @@ use crate::schema::attributes::{
 use crate::schema::bson::{id_of, read_fields};
 use crate::schema::fields::ID;
 use crate::search::filters::{CLASSES, after_id, by_attributes, condition, of_tenant};
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::search::{AccessPath, Class, Position, Range, Scalar, SearchedUser};
-use polynym_directory::stores::{Scanned, View};
+use polynym_directory::{
+    AccessPath, Class, Position, Range, Scalar, Scanned, SearchedUser, Tenant, View,
+};
 use polynym_store_common::attribute_names::AttributeId;
 
 /// The entries that a find may return for each wanted one.

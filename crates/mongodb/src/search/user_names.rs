@@ -8,9 +8,7 @@ use std::time::Duration;
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::schema::user::StoredUser;
-use polynym_directory::encoded::encoded_user::EncodedUser;
-use polynym_directory::log_pause::LogPause;
-use polynym_directory::model::record::Record;
+use polynym_directory::{EncodedUser, LogPause, Record};
 use polynym_store_common::attribute_names::KnownNames;
 
 /// The pause between two lines of the log about names that cannot be read.

@@ -18,7 +18,7 @@ use crate::database::transaction::Transaction;
 use crate::schema::bson::id_text;
 use crate::schema::fields::{BULK, ID};
 use crate::setup::integrity::{BATCH, IntegritySession};
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 
 /// A document among the bulk changes.

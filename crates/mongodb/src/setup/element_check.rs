@@ -9,7 +9,7 @@ use crate::database::collections::Collections;
 use crate::mutation::commit_gate::CommitGate;
 use crate::schema::attributes::{ATTRIBUTES, field_array, parted};
 use crate::schema::user::StoredUser;
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 use polynym_store_common::integrity::{IndexFault, index_repair};
 
 /// The fault of a user whose elements differ from its fields. Users that cannot be read have other

@@ -34,11 +34,7 @@ use crate::schema::user::StoredUser;
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::element_check::{index_fault, missing, repair_elements};
 use crate::setup::status::count;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::mutation::merge_links::MergeLinks;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,

@@ -14,7 +14,7 @@ use crate::inbox::row::{NOTICE, read_entry, read_id, row_id};
 use crate::schema::bson::{as_id, id_text, read_fields, required};
 use crate::schema::fields::NOTICES;
 use crate::setup::integrity::{BATCH, IntegritySession};
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 use polynym_store_common::integrity::NoticeFault;
 
 /// The wait before rows without an owner are read again: a purge or a delivery may remove them.

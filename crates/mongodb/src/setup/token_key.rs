@@ -10,7 +10,7 @@ use crate::client::error::{Fault, OpenError};
 use crate::command::write::WriteCommand;
 use crate::schema::fields::{ID, META, META_TOKEN_KEY, SCHEMA};
 use crate::schema::versions::read;
-use polynym_directory::tokens::key::TokenKey;
+use polynym_directory::TokenKey;
 
 /// The time limit of the write of a new key.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);

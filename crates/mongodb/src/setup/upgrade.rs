@@ -21,7 +21,7 @@ use crate::schema::fields::{META, META_NEXT_RULES_VERSION};
 use crate::schema::versions::{LEASE, Versions};
 use crate::setup::cluster::STEP_TIMEOUT;
 use crate::setup::init::complete;
-use polynym_directory::service::renormalization::move_all::{Moved, move_all};
+use polynym_directory::{move_all, service::renormalization::move_all::Moved};
 use polynym_identifier::Rules;
 
 /// The delay between the announcement of new versions and their use: by then each server has read

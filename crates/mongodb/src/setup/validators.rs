@@ -11,7 +11,7 @@ use crate::schema::fields::{
     TIME, USAGE, USER, USERS, WIRE,
 };
 use crate::search::names::{FIRST, NAMES_FIELD, SINCE};
-use polynym_directory::mutation::IdempotencyKey;
+use polynym_directory::IdempotencyKey;
 
 /// The collections of a store, in the order of their creation.
 pub const COLLECTIONS: [&str; 11] =

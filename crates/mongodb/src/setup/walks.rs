@@ -9,7 +9,7 @@ use mongodb::options::ReadConcern;
 use crate::database::collections::LONG_READ;
 use crate::schema::fields::ID;
 use crate::setup::integrity::{BATCH, IntegritySession, failure};
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 
 impl IntegritySession {
     /// All documents of a collection, ascending by id.

@@ -6,11 +6,7 @@ use locality_uuid::LocalityId;
 
 use super::finding::{BulkFault, IndexFault, NoticeFault};
 use super::histories::Past;
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::model::ownership::EndedOwnerships;
-use polynym_directory::model::record::Record;
-use polynym_directory::mutation::merge_links::MergeLinks;
+use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Record};
 use polynym_identifier::IdentityKey;
 
 /// A store that can be verified. Walks need not read one snapshot, and the store may be in use:

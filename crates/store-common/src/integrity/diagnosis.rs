@@ -3,8 +3,7 @@
 
 use super::checkable::{Candidate, CandidateState, Presence, Side};
 use super::finding::Inconsistency;
-use polynym_directory::model::claim::{Claim, ClaimWrite};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, ClaimWrite, Timestamp};
 
 /// The fault of a candidate, if it has one.
 pub fn diagnose(

@@ -8,13 +8,9 @@ use tokio::time::sleep;
 
 use super::checkable::CheckableStore;
 use super::finding::{Finding, Inconsistency};
-use polynym_directory::error::Error;
-use polynym_directory::model::event::Event;
-use polynym_directory::model::ownership::{EndedOwnerships, Ownership};
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::model::user::User;
-use polynym_directory::replay::check_history;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    EndedOwnerships, Error, Event, Ownership, TenantRecord, Timestamp, User, check_history,
+};
 use polynym_identifier::IdentityKey;
 
 /// The pauses between repeated reads: a shard may not show a commit yet.

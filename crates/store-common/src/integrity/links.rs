@@ -10,12 +10,9 @@ use super::checkable::{CheckableStore, Presence, UserClaims};
 use super::finding::{Finding, Inconsistency, RepairState};
 use super::histories::holds_soon;
 use super::passes::{MAX_CONCURRENT_CHECKS, Run};
-use polynym_directory::error::Error;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::model::tenant_record::TenantRecord;
-use polynym_directory::mutation::merge_links::{MergeLinks, MergeWalk};
-use polynym_directory::mutation::{Mutation, UserChange};
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{
+    Error, MergeLinks, MergeWalk, Mutation, Tenant, TenantRecord, Timestamp, UserChange,
+};
 
 /// A fault of a user's links, and the other user.
 type LinkFault = (Inconsistency, Option<LocalityId>);

@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use super::checkable::CheckableStore;
 use super::finding::{Finding, RepairState};
 use super::passes::{BATCH_ROWS, Run};
-use polynym_directory::error::Error;
+use polynym_directory::Error;
 
 /// The repair of faults of one kind in a store.
 type Repair<A, F> = for<'f> fn(&'f A, &'f [F]) -> BoxFuture<'f, Result<(), Error>>;

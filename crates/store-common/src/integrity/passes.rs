@@ -16,9 +16,7 @@ use super::diagnosis::diagnose;
 use super::duplicate_filter::{DuplicateFilter, Hashes};
 use super::finding::{Finding, Inconsistency, RepairState, Summary};
 use super::histories::{ended_faults, history_faults};
-use polynym_directory::error::Error;
-use polynym_directory::model::claim::Claim;
-use polynym_directory::timestamp::Timestamp;
+use polynym_directory::{Claim, Error, Timestamp};
 use polynym_identifier::IdentityKey;
 
 /// The rows of a walk that are checked together.

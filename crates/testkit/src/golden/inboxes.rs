@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use locality_uuid::LocalityId;
-use polynym_directory::stores::{Delivery, InboxChange, InboxLimits, Inboxes};
 use polynym_directory::{
-    Mutation, MutationKind, Mutations, Notice, NoticeContent, Policies, PolicyUpdate, Tenant,
-    TenantChange, Value,
+    Delivery, InboxChange, InboxLimits, Inboxes, Mutation, MutationKind, Mutations, Notice,
+    NoticeContent, Policies, PolicyUpdate, Tenant, TenantChange, Value,
 };
 
 use super::{HOLD_TIME, text, time};

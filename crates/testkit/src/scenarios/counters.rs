@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::{Generator, LocalityId, Mode};
-use polynym_directory::stores::{
-    Resolution, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
+use polynym_directory::{
+    Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
-use polynym_directory::{Tenant, Timestamp};
 
 /// A day.
 pub const DAY: Duration = Duration::from_secs(86_400);

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
-use polynym_directory::stores::{Delivery, InboxLimits};
-use polynym_directory::{Notice, NoticeContent, Timestamp};
+use polynym_directory::{Delivery, InboxLimits, Notice, NoticeContent, Timestamp};
 
 const LIMITS: InboxLimits = InboxLimits { retention: Duration::from_secs(1_000_000), count: 130 };
 

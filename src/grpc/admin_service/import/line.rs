@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use prost_types::Timestamp as ProtoTimestamp;
 
 use crate::grpc::convert;
-use polynym_directory::error::{Error, Invalid};
-use polynym_directory::model::attribute::Value;
-use polynym_directory::model::user::Verification;
-use polynym_directory::service::mutate::write::RawIdentity;
-use polynym_directory::service::transfer::import::raw::{
-    RawHold, RawImportedIdentity, RawInternals, RawNotRestored, RawState, RawUndo, RawUser,
+use polynym_directory::{
+    Error, Invalid, RawIdentity, Timestamp, Value, Verification,
+    service::transfer::import::raw::RawHold, service::transfer::import::raw::RawImportedIdentity,
+    service::transfer::import::raw::RawInternals, service::transfer::import::raw::RawNotRestored,
+    service::transfer::import::raw::RawState, service::transfer::import::raw::RawUndo,
+    service::transfer::import::raw::RawUser,
 };
-use polynym_directory::timestamp::Timestamp;
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;
 use v1::user_internals::hold::Held;

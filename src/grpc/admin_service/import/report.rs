@@ -10,12 +10,10 @@ use tonic::Status;
 
 use super::batch::LineResult;
 use crate::grpc::status::status;
-use polynym_directory::encoded::event::changes_message;
-use polynym_directory::error::Error;
-use polynym_directory::model::imported_user::Effect;
-use polynym_directory::model::tenant::Tenant;
-use polynym_directory::service::transfer::import::{Import, LineOutcome, MergedLine};
-use polynym_directory::stores::{LIST_BYTES, MAX_FRAME_BYTES, PageLimit};
+use polynym_directory::{
+    Effect, Error, Import, LIST_BYTES, LineOutcome, MergedLine, PageLimit, Tenant,
+    encoded::event::changes_message, stores::MAX_FRAME_BYTES,
+};
 use polynym_proto::v1;
 use v1::import_users_response::{Change, Progress, Reject};
 

@@ -8,7 +8,7 @@ use prost::Message;
 use tokio::sync::Notify;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use polynym_directory::model::tenant::Tenant;
+use polynym_directory::Tenant;
 use polynym_identifier::{Identifier, IdentityKey};
 use polynym_lines::raw_identifier;
 use polynym_proto::v1;

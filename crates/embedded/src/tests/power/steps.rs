@@ -2,7 +2,7 @@
 
 use super::Random;
 use conformance::step::{Action, Etag, NAMES, POLICIES, Step};
-use polynym_directory::ConflictPolicy::{PrimaryWins, SecondaryWins};
+use polynym_directory::{ConflictPolicy::PrimaryWins, ConflictPolicy::SecondaryWins};
 
 /// Milliseconds of a day and an hour.
 const DAY_AND_HOUR: i64 = 25 * 3_600_000;
