@@ -39,7 +39,7 @@ fn the_unit_starts_the_server_with_the_example() {
 
     let settings = load(&words);
     let folder = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
-    assert_eq!(settings.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
+    assert_eq!(settings.location.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
 
     let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();

@@ -20,7 +20,7 @@ use super::failures::{no_temporary, other};
 pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {
     let json = settings.output.json;
     let mut report = Report { json, keys: Keys::new(show_keys), bar: None, printed: Ok(()) };
-    let outcome = match &settings.store {
+    let outcome = match &settings.location.store {
         StoreChoice::Embedded(folder) => {
             integrity::verify(
                 &embedded::IntegritySession::open(folder).map_err(other)?,

@@ -4,164 +4,120 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use super::http::{HTTP_LISTEN, ServerHttp};
+use super::http::ServerHttp;
 use super::parse;
-use super::setting::Setting;
 use super::values::Values;
+use crate::settings;
 
-/// The addresses of a server, and their protection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerAccess {
-    /// The addresses of the host to listen on: the first one that works.
-    pub listen: Vec<SocketAddr>,
-    /// The credentials file, if callers need credentials.
-    pub credentials: Option<PathBuf>,
-    /// The files of the encryption, if connections are encrypted.
-    pub tls: Option<ServerTls>,
-    /// Whether a proxy in front ends TLS.
-    pub behind_proxy: bool,
-    /// The HTTP listener, if there is one.
-    pub http: Option<ServerHttp>,
-    /// The addresses of the operators' listener, if there is one.
-    pub admin_listen: Option<Vec<SocketAddr>>,
-    /// The calls per second of a caller without a rate in its credentials; none for no limit.
-    pub caller_calls: Option<NonZeroU32>,
-    /// The look-ups per second of such a caller that find no user; none for no limit.
-    pub caller_misses: Option<NonZeroU32>,
+settings! {
+    /// The addresses of a server, and their protection.
+    pub struct ServerAccess {
+        /// Address to listen on; port 0 for a free port.
+        pub listen: Vec<SocketAddr> = ("HOST:PORT", "127.0.0.1:7171", parse::addresses),
+        /// Address for operators: /metrics, /healthz and /readyz; off by default.
+        pub admin_listen: Option<Vec<SocketAddr>> = ("HOST:PORT", "", parse::optional_addresses),
+        /// Alias of --admin-listen.
+        pub metrics_listen: Option<Vec<SocketAddr>> = ("HOST:PORT", "", parse::optional_addresses),
+        /// File of callers and their tokens, reloaded on changes; without it, every caller is an
+        /// admin.
+        pub credentials: Option<PathBuf> = ("FILE", "", parse::path),
+        /// Calls per second of a caller, unless its credentials have a rate; 0 for no limit.
+        pub caller_calls: Option<NonZeroU32> = ("N", "0", parse::rate),
+        /// Look-ups per second of a resolver that find no user; 0 for no limit.
+        pub caller_misses: Option<NonZeroU32> = ("N", "1000", parse::rate),
+        /// The encryption.
+        pub tls: ServerTls,
+        /// Accept other machines without encryption, since a proxy in front terminates TLS.
+        pub behind_proxy: bool = switch,
+        /// Accept other machines without encryption or credentials.
+        pub insecure: bool = switch,
+        /// The HTTP listener.
+        pub http: ServerHttp,
+    }
+    check = check_access;
 }
 
-/// The files of a server's encryption.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerTls {
-    /// The certificate.
-    pub certificate: PathBuf,
-    /// The key.
-    pub key: PathBuf,
-    /// The authorities of clients' certificates, if the server requests them.
-    pub client_ca: Option<PathBuf>,
-    /// Whether clients need a certificate.
-    pub client_required: bool,
+settings! {
+    /// The encryption of a server's connections, if there is a certificate.
+    pub struct ServerTls {
+        /// The server's certificate chain, as PEM.
+        pub tls_cert: Option<PathBuf> = ("FILE", "", parse::path),
+        /// The key of the server's certificate, as PEM.
+        pub tls_key: Option<PathBuf> = ("FILE", "", parse::path),
+        /// Request client certificates from these authorities, as PEM.
+        pub tls_client_ca: Option<PathBuf> = ("FILE", "", parse::path),
+        /// Whether clients need a certificate, with --tls-client-ca.
+        pub tls_client_auth: ClientAuth = ("optional|required", "required", client_auth),
+    }
+    check = check_tls;
 }
 
-pub const LISTEN: Setting = Setting::new(
-    "listen",
-    "HOST:PORT",
-    "127.0.0.1:7171",
-    "Address to listen on; port 0 for a free port",
-);
-const ADMIN_LISTEN: Setting = Setting::new(
-    "admin-listen",
-    "HOST:PORT",
-    "",
-    "Address for operators: /metrics, /healthz and /readyz; off by default",
-);
-const METRICS_LISTEN: Setting =
-    Setting::new("metrics-listen", "HOST:PORT", "", "Alias of --admin-listen");
-const CREDENTIALS: Setting = Setting::new(
-    "credentials",
-    "FILE",
-    "",
-    "File of callers and their tokens, reloaded on changes; without it, every caller is an admin",
-);
-const TLS_CERT: Setting =
-    Setting::new("tls-cert", "FILE", "", "The server's certificate chain, as PEM");
-const TLS_KEY: Setting =
-    Setting::new("tls-key", "FILE", "", "The key of the server's certificate, as PEM");
-const TLS_CLIENT_CA: Setting = Setting::new(
-    "tls-client-ca",
-    "FILE",
-    "",
-    "Request client certificates from these authorities, as PEM",
-);
-const TLS_CLIENT_AUTH: Setting = Setting::new(
-    "tls-client-auth",
-    "optional|required",
-    "required",
-    "Whether clients need a certificate, with --tls-client-ca",
-);
-const CALLER_CALLS: Setting = Setting::new(
-    "caller-calls",
-    "N",
-    "0",
-    "Calls per second of a caller, unless its credentials have a rate; 0 for no limit",
-);
-const CALLER_MISSES: Setting = Setting::new(
-    "caller-misses",
-    "N",
-    "1000",
-    "Look-ups per second of a resolver that find no user; 0 for no limit",
-);
-const BEHIND_PROXY: Setting = Setting::switch(
-    "behind-proxy",
-    "Accept other machines without encryption, since a proxy in front terminates TLS",
-);
-const INSECURE: Setting =
-    Setting::switch("insecure", "Accept other machines without encryption or credentials");
+/// Whether clients need a certificate, if the server requests them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientAuth {
+    /// A client may have a token instead.
+    Optional,
+    /// A client without a certificate gets no connection.
+    Required,
+}
+
+fn client_auth(text: &str) -> Result<ClientAuth, String> {
+    let choices = [("optional", ClientAuth::Optional), ("required", ClientAuth::Required)];
+    parse::choice(&choices)(text)
+}
+
+impl ServerTls {
+    /// Whether connections are encrypted.
+    pub fn is_on(&self) -> bool {
+        self.tls_cert.is_some()
+    }
+}
+
+fn check_tls(tls: &mut ServerTls, values: &mut Values<'_>) {
+    if tls.tls_client_ca.is_none() && values.is_given(ServerTls::tls_client_auth()) {
+        let message = "no client certificates are requested: add --tls-client-ca";
+        values.reject(ServerTls::tls_client_auth(), message);
+    }
+    values
+        .reject_half((ServerTls::tls_cert(), &tls.tls_cert), (ServerTls::tls_key(), &tls.tls_key));
+    if tls.tls_cert.is_none() && tls.tls_key.is_none() && tls.tls_client_ca.is_some() {
+        let message = "client certificates require TLS: add --tls-cert and --tls-key";
+        values.reject(ServerTls::tls_client_ca(), message);
+    }
+}
+
+/// An address that other machines can reach requires encryption and credentials, unless the settings
+/// allow otherwise.
+fn check_access(access: &mut ServerAccess, values: &mut Values<'_>) {
+    if access.admin_listen.is_some() && access.metrics_listen.is_some() {
+        values
+            .reject(ServerAccess::metrics_listen(), "an alias of --admin-listen: use one of them");
+    }
+    access.admin_listen = access.admin_listen.take().or(access.metrics_listen.take());
+    if access.behind_proxy && access.credentials.is_none() {
+        let message = "the proxy's callers need credentials: add --credentials FILE";
+        values.reject(ServerAccess::behind_proxy(), message);
+        return;
+    }
+    let behind_proxy = access.behind_proxy;
+    let all = [
+        (ServerAccess::listen(), Some(&access.listen), behind_proxy),
+        (ServerHttp::http_listen(), access.http.http_listen.as_ref(), behind_proxy),
+        (ServerAccess::admin_listen(), access.admin_listen.as_ref(), false),
+    ];
+    for (setting, addresses, behind_proxy) in all {
+        let exposure = addresses.and_then(|all| access.exposure(all, behind_proxy));
+        if let Some(message) = exposure.filter(|_| !access.insecure) {
+            values.reject(setting, message);
+        }
+    }
+}
 
 impl ServerAccess {
-    /// The settings.
-    pub const SETTINGS: [&Setting; 12] = [
-        &LISTEN,
-        &ADMIN_LISTEN,
-        &METRICS_LISTEN,
-        &CREDENTIALS,
-        &CALLER_CALLS,
-        &CALLER_MISSES,
-        &TLS_CERT,
-        &TLS_KEY,
-        &TLS_CLIENT_CA,
-        &TLS_CLIENT_AUTH,
-        &BEHIND_PROXY,
-        &INSECURE,
-    ];
-
-    /// Parses the settings. An address that other machines can reach requires encryption and
-    /// credentials, unless the settings allow otherwise. A server with made-up users has an HTTP
-    /// listener, unless `--listen` is given.
-    pub fn resolve(values: &mut Values<'_>, is_sample: bool) -> Option<Self> {
-        let listen = values.get(&LISTEN, parse::addresses);
-        let has_listener = is_sample && !values.is_given(&LISTEN);
-        let http = ServerHttp::resolve(values, is_sample, has_listener);
-        let admin_listen = admin_listen(values);
-        let credentials = values.get(&CREDENTIALS, parse::path);
-        let [caller_calls, caller_misses] =
-            [&CALLER_CALLS, &CALLER_MISSES].map(|setting| values.get(setting, parse::rate));
-        let tls = tls(values);
-        let behind_proxy = values.switch(&BEHIND_PROXY);
-        let insecure = values.switch(&INSECURE);
-        let access = Self {
-            listen: listen?,
-            http: http?,
-            admin_listen: admin_listen?,
-            credentials: credentials?,
-            tls: tls?,
-            behind_proxy: behind_proxy?,
-            caller_calls: caller_calls?,
-            caller_misses: caller_misses?,
-        };
-        let (behind_proxy, insecure) = (access.behind_proxy, insecure?);
-
-        if behind_proxy && access.credentials.is_none() {
-            let message = "the proxy's callers need credentials: add --credentials FILE";
-            values.reject(&BEHIND_PROXY, message.to_owned());
-            return Some(access);
-        }
-        let api = (&LISTEN, access.listen.as_slice(), behind_proxy);
-        let operators = access.admin_listen.as_deref().map(|all| (&ADMIN_LISTEN, all, false));
-        let http = access.http.as_ref().map(|http| (&HTTP_LISTEN, &*http.listen, behind_proxy));
-        let all = [api].into_iter().chain(http).chain(operators);
-        for (setting, addresses, behind_proxy) in all {
-            if let Some(message) = access.exposure(addresses, behind_proxy).filter(|_| !insecure) {
-                values.reject(setting, message);
-            }
-        }
-        Some(access)
-    }
-
     /// The risk of unprotected addresses that other machines can reach.
     fn exposure(&self, addresses: &[SocketAddr], behind_proxy: bool) -> Option<String> {
         let outside = addresses.iter().find(|one| !one.ip().to_canonical().is_loopback())?;
-        let missing = match (self.tls.is_some() || behind_proxy, self.credentials.is_some()) {
+        let missing = match (self.tls.is_on() || behind_proxy, self.credentials.is_some()) {
             (true, true) => return None,
             (false, true) => "TLS is",
             (true, false) => "credentials are",
@@ -169,56 +125,8 @@ impl ServerAccess {
         };
         Some(format!(
             "other machines can reach {outside}, and {missing} missing: anybody there could read \
-             and change every user. Add {ADVICE}, listen on 127.0.0.1, or accept the risk with \
-             --insecure"
+             and change every user. Add --tls-cert, --tls-key and --credentials, listen on \
+             127.0.0.1, or accept the risk with --insecure"
         ))
-    }
-}
-
-const ADVICE: &str = "--tls-cert, --tls-key and --credentials";
-
-/// The addresses for operators, by either name of the setting.
-fn admin_listen(values: &mut Values<'_>) -> Option<Option<Vec<SocketAddr>>> {
-    let [by_name, by_alias] = [&ADMIN_LISTEN, &METRICS_LISTEN]
-        .map(|setting| values.get(setting, parse::optional_addresses));
-    match (by_name?, by_alias?) {
-        (Some(_), Some(_)) => {
-            let message = "an alias of --admin-listen: use one of them".to_owned();
-            values.reject(&METRICS_LISTEN, message);
-            None
-        }
-        (by_name, by_alias) => Some(by_name.or(by_alias)),
-    }
-}
-
-/// The certificate with its key, and the client certificates.
-fn tls(values: &mut Values<'_>) -> Option<Option<ServerTls>> {
-    let [certificate, key, client_ca] =
-        [&TLS_CERT, &TLS_KEY, &TLS_CLIENT_CA].map(|setting| values.get(setting, parse::path));
-    let client_required =
-        values.get(&TLS_CLIENT_AUTH, parse::choice(&[("optional", false), ("required", true)]));
-    let (client_ca, client_required) = (client_ca?, client_required?);
-    if client_ca.is_none() && values.is_given(&TLS_CLIENT_AUTH) {
-        let message = "no client certificates are requested: add --tls-client-ca";
-        values.reject(&TLS_CLIENT_AUTH, message.to_owned());
-    }
-    match (certificate?, key?) {
-        (Some(certificate), Some(key)) => {
-            Some(Some(ServerTls { certificate, key, client_ca, client_required }))
-        }
-        (None, None) if client_ca.is_some() => {
-            let message = "client certificates require TLS: add --tls-cert and --tls-key";
-            values.reject(&TLS_CLIENT_CA, message.to_owned());
-            None
-        }
-        (None, None) => Some(None),
-        (Some(_), None) => {
-            values.reject(&TLS_CERT, "the certificate's key is missing: add --tls-key".to_owned());
-            None
-        }
-        (None, Some(_)) => {
-            values.reject(&TLS_KEY, "the key's certificate is missing: add --tls-cert".to_owned());
-            None
-        }
     }
 }

@@ -1,99 +1,46 @@
 //! The HTTP listener of a server.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use http::uri::Authority;
 
 use super::parse;
-use super::setting::Setting;
 use super::values::Values;
+use crate::settings;
 
-/// The HTTP listener of a server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerHttp {
-    /// The addresses of the host to listen on: the first one that works.
-    pub listen: Vec<SocketAddr>,
-    /// The path in front of all others; empty for none.
-    pub prefix: String,
-    /// The origins whose pages may call the API.
-    pub allowed_origins: Vec<String>,
-    /// The hosts of the console beside this machine; none if there is no console.
-    pub console: Option<Vec<String>>,
+settings! {
+    /// The HTTP listener of a server, if there is an address for it.
+    pub struct ServerHttp {
+        /// Address for HTTP and JSON; off by default, except with --sample.
+        pub http_listen: Option<Vec<SocketAddr>> = ("HOST:PORT", "", parse::optional_addresses),
+        /// Path in front of those of the HTTP listener, as in /polynym.
+        pub http_prefix: String = ("PATH", "", prefix),
+        /// Origins of web pages that may call the HTTP listener, as in https://app.example.com.
+        pub http_allow_origin: Vec<String> = ("ORIGIN,…", "", origins),
+        /// Serve the console, web pages for admins, on the HTTP listener; implied by --sample.
+        pub console: bool = switch,
+        /// Hosts under which browsers open the console, as in users.example.com; this machine always
+        /// may.
+        pub console_host: Vec<String> = ("HOST,…", "", hosts),
+    }
+    check = check;
 }
 
-pub const HTTP_LISTEN: Setting = Setting::new(
-    "http-listen",
-    "HOST:PORT",
-    "",
-    "Address for HTTP and JSON; off by default, except with --sample",
-);
-const HTTP_PREFIX: Setting = Setting::new(
-    "http-prefix",
-    "PATH",
-    "",
-    "Path in front of those of the HTTP listener, as in /polynym",
-);
-const HTTP_ALLOW_ORIGIN: Setting = Setting::new(
-    "http-allow-origin",
-    "ORIGIN,…",
-    "",
-    "Origins of web pages that may call the HTTP listener, as in https://app.example.com",
-);
-
-const CONSOLE: Setting = Setting::switch(
-    "console",
-    "Serve the console, web pages for admins, on the HTTP listener; implied by --sample",
-);
-const CONSOLE_HOST: Setting = Setting::new(
-    "console-host",
-    "HOST,…",
-    "",
-    "Hosts under which browsers open the console, as in users.example.com; this machine always may",
-);
-
-/// The port of the HTTP listener of a server with made-up users.
-const SAMPLE_PORT: u16 = 7180;
-
-impl ServerHttp {
-    /// The settings.
-    pub const SETTINGS: [&Setting; 5] =
-        [&HTTP_LISTEN, &HTTP_PREFIX, &HTTP_ALLOW_ORIGIN, &CONSOLE, &CONSOLE_HOST];
-
-    /// Parses the settings; none without a listener. With `by_default`, there is a listener even if
-    /// its address is not set. A server with made-up users has its console on any listener.
-    pub fn resolve(
-        values: &mut Values<'_>,
-        is_sample: bool,
-        by_default: bool,
-    ) -> Option<Option<Self>> {
-        let listen = values.get(&HTTP_LISTEN, parse::optional_addresses);
-        let prefix = values.get(&HTTP_PREFIX, prefix);
-        let allowed_origins = values.get(&HTTP_ALLOW_ORIGIN, origins);
-        let console = values.switch(&CONSOLE);
-        let hosts = values.get(&CONSOLE_HOST, hosts);
-        let sample = by_default.then(|| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, SAMPLE_PORT))]);
-        let listen = listen?.or(sample);
-        let (prefix, allowed_origins) = (prefix?, allowed_origins?);
-        let (console, hosts) = (console?, hosts?);
-        let Some(listen) = listen else {
-            let given = [
-                (&HTTP_PREFIX, !prefix.is_empty()),
-                (&HTTP_ALLOW_ORIGIN, !allowed_origins.is_empty()),
-                (&CONSOLE, console),
-                (&CONSOLE_HOST, !hosts.is_empty()),
-            ];
-            for (setting, is_given) in given {
-                if is_given {
-                    let message = "there is no HTTP listener: add --http-listen HOST:PORT";
-                    values.reject(setting, message.to_owned());
-                }
-            }
-            return Some(None);
-        };
-        let is_implied = is_sample && !values.is_given(&CONSOLE);
-        let console = (console || is_implied).then_some(hosts);
-        Some(Some(Self { listen, prefix, allowed_origins, console }))
+/// Without a listener, there is nothing to configure, and no console.
+fn check(http: &mut ServerHttp, values: &mut Values<'_>) {
+    if http.http_listen.is_some() {
+        return;
     }
+    let given = [
+        (ServerHttp::http_prefix(), !http.http_prefix.is_empty()),
+        (ServerHttp::http_allow_origin(), !http.http_allow_origin.is_empty()),
+        (ServerHttp::console(), http.console && values.is_given(ServerHttp::console())),
+        (ServerHttp::console_host(), !http.console_host.is_empty()),
+    ];
+    for (setting, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+        values.reject(setting, "there is no HTTP listener: add --http-listen HOST:PORT");
+    }
+    http.console = false;
 }
 
 /// A path such as `/polynym`, or nothing.

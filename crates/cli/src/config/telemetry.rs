@@ -4,22 +4,22 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::parse;
-use super::setting::Setting;
-use super::values::Values;
+use crate::settings;
 
-/// The log and the traces.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Telemetry {
-    /// The collector of traces, if they are exported.
-    pub otlp: Option<String>,
-    /// The share of traces starting at this server that are exported.
-    pub otlp_sample: f64,
-    /// The calls to log.
-    pub log_calls: LogCalls,
-    /// The format of the log.
-    pub log_format: LogFormat,
-    /// The filter of log lines.
-    pub log: String,
+settings! {
+    /// The log and the traces.
+    pub struct Telemetry {
+        /// OpenTelemetry collector for a span of each call, such as http://127.0.0.1:4317.
+        pub otlp: Option<String> = ("URL", "", otlp),
+        /// Share of traces to export, from 0 to 1; traces of callers follow their sampling.
+        pub otlp_sample: f64 = ("SHARE", "0.01", share),
+        /// Calls to log: none, one in a hundred, or all.
+        pub log_calls: LogCalls = ("none|sampled|all", "none", log_calls),
+        /// Format of the log on standard error.
+        pub log_format: LogFormat = ("text|json", "text", log_format),
+        /// Filter of the log: a level, or levels of modules such as polynym=debug,warn.
+        pub log: String = ("FILTER", "info", filter),
+    }
 }
 
 /// The format of the log.
@@ -40,53 +40,6 @@ pub enum LogCalls {
     Sampled,
     /// All.
     All,
-}
-
-const OTLP: Setting = Setting::new(
-    "otlp",
-    "URL",
-    "",
-    "OpenTelemetry collector for a span of each call, such as http://127.0.0.1:4317",
-);
-const OTLP_SAMPLE: Setting = Setting::new(
-    "otlp-sample",
-    "SHARE",
-    "0.01",
-    "Share of traces to export, from 0 to 1; traces of callers follow their sampling",
-);
-const LOG_CALLS: Setting = Setting::new(
-    "log-calls",
-    "none|sampled|all",
-    "none",
-    "Calls to log: none, one in a hundred, or all",
-);
-const LOG_FORMAT: Setting =
-    Setting::new("log-format", "text|json", "text", "Format of the log on standard error");
-pub const LOG: Setting = Setting::new(
-    "log",
-    "FILTER",
-    "info",
-    "Filter of the log: a level, or levels of modules such as polynym=debug,warn",
-);
-
-impl Telemetry {
-    /// The settings.
-    pub const SETTINGS: [&Setting; 5] = [&OTLP, &OTLP_SAMPLE, &LOG_CALLS, &LOG_FORMAT, &LOG];
-
-    /// Parses the settings.
-    pub fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let (otlp, otlp_sample) = (values.get(&OTLP, otlp), values.get(&OTLP_SAMPLE, share));
-        let log_calls = values.get(&LOG_CALLS, log_calls);
-        let log_format = values.get(&LOG_FORMAT, log_format);
-        let log = values.get(&LOG, filter);
-        Some(Self {
-            otlp: otlp?,
-            otlp_sample: otlp_sample?,
-            log_calls: log_calls?,
-            log_format: log_format?,
-            log: log?,
-        })
-    }
 }
 
 fn log_format(text: &str) -> Result<LogFormat, String> {

@@ -7,7 +7,7 @@ use clap::{Args, Command, FromArgMatches};
 use super::*;
 use std::fmt;
 
-fn load<C: Resolve>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, SettingErrors> {
+fn load<C: Settings>(flags: &[&str], environment: &[(&str, &str)]) -> Result<C, SettingErrors> {
     let command = Flags::<C>::augment_args(Command::new("test").no_binary_name(true));
     let flags =
         Flags::<C>::from_arg_matches(&command.try_get_matches_from(flags).unwrap()).unwrap();
@@ -23,7 +23,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
     file
 }
 
-fn errors<C: Resolve + fmt::Debug>(
+fn errors<C: Settings + fmt::Debug>(
     flags: &[&str],
     environment: &[(&str, &str)],
 ) -> Vec<(String, String)> {
@@ -39,9 +39,9 @@ fn errors<C: Resolve + fmt::Debug>(
 fn absent_values_have_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.access.listen, ["127.0.0.1:7171".parse().unwrap()]);
-    assert_eq!(serve.store, StoreChoice::Embedded("./polynym-data".into()));
+    assert_eq!(serve.location.store, StoreChoice::Embedded("./polynym-data".into()));
     assert_eq!(
-        (serve.cache_bytes, serve.group_commit, serve.coalesce, serve.sample),
+        (serve.cache, serve.group_commit, serve.coalesce, serve.sample),
         (1 << 30, true, true, false)
     );
     let bench: Bench = load(&[], &[]).unwrap();
@@ -53,13 +53,13 @@ fn a_server_for_tests_has_other_defaults_and_no_store_to_choose() {
     let serve: Serve = load(&["--ephemeral"], &[]).unwrap();
     assert_eq!(serve.access.listen, ["127.0.0.1:0".parse().unwrap()]);
     assert_eq!(serve.access.admin_listen, None);
-    assert_eq!(serve.store, StoreChoice::Temporary);
-    assert_eq!((serve.closed_tenants, serve.telemetry.log.as_str()), (false, "warn"));
+    assert_eq!(serve.location.store, StoreChoice::Temporary);
+    assert_eq!((serve.tenants, serve.telemetry.log.as_str()), (Tenants::Open, "warn"));
 
     let given = ["--ephemeral", "--listen", "127.0.0.1:7000", "--tenants", "closed"];
     let serve: Serve = load(&given, &[("POLYNYM_LOG", "debug")]).unwrap();
     assert_eq!(serve.access.listen, ["127.0.0.1:7000".parse().unwrap()]);
-    assert_eq!((serve.closed_tenants, serve.telemetry.log.as_str()), (true, "debug"));
+    assert_eq!((serve.tenants, serve.telemetry.log.as_str()), (Tenants::Closed, "debug"));
 
     let found = errors::<Serve>(&["--ephemeral"], &[("POLYNYM_STORE", "embedded:data")]);
     assert_eq!(found[0].0, "environment POLYNYM_STORE");
@@ -76,7 +76,7 @@ fn a_flag_wins_over_the_environment_and_that_over_the_file() {
         [("POLYNYM_CONFIG", path), ("POLYNYM_MAX_CALLS", "2"), ("POLYNYM_MAX_BATCH", "2")];
     let serve: Serve = load(&["--max-calls", "3", "--sample=false"], &environment).unwrap();
     assert_eq!(
-        (serve.max_calls, serve.max_batch, serve.cache_bytes, serve.sample),
+        (serve.max_calls, serve.max_batch, serve.cache, serve.sample),
         (3, 2, 1 << 20, false)
     );
 }
@@ -171,16 +171,17 @@ fn other_machines_are_accepted_with_encryption_and_credentials() {
 
 #[test]
 fn a_sample_without_a_store_is_temporary() {
-    assert_eq!(load::<Serve>(&["--sample"], &[]).unwrap().store, StoreChoice::Temporary);
+    assert_eq!(load::<Serve>(&["--sample"], &[]).unwrap().location.store, StoreChoice::Temporary);
     let given = load::<Serve>(&["--sample"], &[("POLYNYM_STORE", "embedded:x")]).unwrap();
-    assert_eq!(given.store, StoreChoice::Embedded("x".into()));
+    assert_eq!(given.location.store, StoreChoice::Embedded("x".into()));
 }
 
 #[test]
 fn a_sample_has_its_console_on_every_http_listener() {
     let http = |given: &[&str]| load::<Serve>(given, &[]).unwrap().access.http;
-    let listens_at = |given: &[&str]| http(given).map(|http| http.listen[0].to_string());
-    let has_console = |given: &[&str]| http(given).is_some_and(|http| http.console.is_some());
+    let listens_at =
+        |given: &[&str]| http(given).http_listen.map(|addresses| addresses[0].to_string());
+    let has_console = |given: &[&str]| http(given).console;
     let listen = ["--listen", "127.0.0.1:7171"];
     let http_listen = ["--http-listen", "127.0.0.1:7000"];
     assert_eq!(listens_at(&["--sample"]).as_deref(), Some("127.0.0.1:7180"));
@@ -258,12 +259,12 @@ fn sizes_and_times_have_units() {
 #[test]
 fn every_default_is_well_formed_and_no_name_is_used_twice() {
     assert!(load::<Output>(&[], &[]).is_ok() && load::<StoreReport>(&[], &[]).is_ok());
-    assert_eq!(load::<Store>(&[], &[]).unwrap().store, load::<Serve>(&[], &[]).unwrap().store);
-    let names: Vec<_> = Serve::settings()
-        .into_iter()
-        .chain(Bench::settings())
-        .map(|setting| setting.name)
-        .collect();
+    assert_eq!(
+        load::<Store>(&[], &[]).unwrap().store,
+        load::<Serve>(&[], &[]).unwrap().location.store
+    );
+    let names: Vec<_> =
+        Serve::all().into_iter().chain(Bench::all()).map(|setting| setting.key).collect();
     let distinct: std::collections::HashSet<_> = names.iter().collect();
     assert_eq!(names.len(), distinct.len());
 }
