@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
-use polynym_cli as cli;
-use polynym_cli::config::{LogFormat, Serve, StoreChoice};
+use polynym::arguments::{Arguments, Command as Subcommand};
+use polynym::settings::{LogFormat, Serve, StoreChoice};
 
 /// The highest exposure of the unit by `systemd-analyze security`, in tenths.
 const EXPOSURE: &str = "15";
@@ -21,8 +21,7 @@ fn read(path: &str) -> String {
 }
 
 fn load(arguments: &[&str]) -> Serve {
-    let cli::Command::Serve(flags) = cli::Arguments::try_parse_from(arguments).unwrap().command
-    else {
+    let Subcommand::Serve(flags) = Arguments::try_parse_from(arguments).unwrap().command else {
         panic!("{arguments:?} does not serve")
     };
     flags.load().unwrap()

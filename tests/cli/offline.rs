@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use clap::{CommandFactory, Parser};
-use polynym_cli::{Arguments, Command};
+use polynym::arguments::{Arguments, Command};
 
 use super::{assert_fails, json, stderr, stdout};
 use crate::scrape::free_address;

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use clap::CommandFactory;
 use http::Version as HttpVersion;
-use polynym_cli as cli;
+use polynym::arguments::Arguments;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::transport::Endpoint;
@@ -450,7 +450,7 @@ fn arguments(code: &str) -> Option<&str> {
 
 /// The command line of the program.
 fn program() -> clap::Command {
-    let mut program = cli::Arguments::command();
+    let mut program = Arguments::command();
     program.build();
     program
 }

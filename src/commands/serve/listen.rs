@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use polynym::http::api;
 use polynym::operators::{self, Pages, Readiness};
+use polynym::settings::{ClientAuth, Serve, ServerAccess, ServerTls};
 use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};
 use polynym_cli::Failure;
-use polynym_cli::config::{ClientAuth, Serve, ServerAccess, ServerTls};
 use polynym_console::{self as console, Console};
 use polynym_transport::http::Site;
 use polynym_transport::{Cores, Listener, Listeners, Protocol, Tls, TlsFiles, in_memory};

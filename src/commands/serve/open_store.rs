@@ -4,8 +4,8 @@ use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 
+use polynym::settings::{MongoUri, Serve, StoreChoice};
 use polynym_cli::Failure;
-use polynym_cli::config::{MongoUri, Serve, StoreChoice};
 use polynym_directory::Backend;
 use polynym_directory::stores::LookUps;
 use polynym_embedded::{self as embedded, Embedded};

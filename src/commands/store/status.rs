@@ -1,7 +1,7 @@
 //! `polynym store status`.
 
+use polynym::settings::{StoreChoice, StoreReport};
 use polynym_cli::Failure;
-use polynym_cli::config::{StoreChoice, StoreReport};
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_mongodb::{self as mongo, Advice, CollectionStatus};

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use locality_uuid::LocalityId;
+use polynym::settings::{StoreChoice, StoreReport};
 use polynym_cli::Failure;
-use polynym_cli::config::{StoreChoice, StoreReport};
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_identifier::IdentityKey;

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::parse;
-use super::setting::Setting;
+use super::setting::{Setting, settings};
 use super::values::Values;
-use crate::settings;
 
 settings! {
     /// The caller of a server.

@@ -38,10 +38,10 @@ impl Setting {
 /// Declares a set of settings: a struct with a field for each setting.
 ///
 /// The name of a field is the key in the file, and gives the names of the flag and the environment
-/// variable. Its doc comment is the help. After `=` follow the placeholder of the value, the default
-/// as text, and the function that parses the text; or `switch`, for a setting that is on or off, and
-/// off by default. A field without `=` is another set. The set has a function with the name of the
-/// setting, which returns its [`Setting`].
+/// variable. Its doc comment is the help. After `=` follow the placeholder of the value, the
+/// default as text, and the function that parses the text; or `switch`, for a setting that is on or
+/// off, and off by default. A field without `=` is another set. The set has a function with the
+/// name of the setting, which returns its [`Setting`].
 ///
 /// After the struct, `prepare` names a function that runs before the values are parsed, `replace` a
 /// [`Setting`] instead of that of a contained set with the same key, and `check` a function that
@@ -66,25 +66,22 @@ macro_rules! settings {
 
         #[allow(rustdoc::bare_urls, reason = "the comments of fields are help texts, too")]
         impl $set {
-            $($crate::settings!(@setting $field ($($doc)+) $($value)?);)+
+            $($crate::config::settings!(@setting $field ($($doc)+) $($value)?);)+
         }
 
         impl $crate::config::Settings for $set {
             fn all() -> Vec<&'static $crate::config::Setting> {
-                let mut all = Vec::new();
-                $($crate::settings!(@list all $field $type $(, $value)?);)+
-                $(
-                    for setting in all.iter_mut().filter(|one| one.key == $replace.key) {
-                        *setting = &$replace;
-                    }
-                )?
-                all
+                [$($crate::config::settings!(@list $field $type $(, $value)?)),+]
+                    .into_iter()
+                    .flatten()
+                    $(.map(|one| if one.key == $replace.key { &$replace } else { one }))?
+                    .collect()
             }
 
             fn parse(values: &mut $crate::config::Values<'_>) -> Option<Self> {
                 $($prepare(values);)?
                 // All are parsed before the first error returns, so that all errors are reported.
-                $(let $field = $crate::settings!(@parse values $field $type $(, $value)?);)+
+                $(let $field = $crate::config::settings!(@parse values $field $type $(, $value)?);)+
                 #[allow(unused_mut, reason = "a set without a check")]
                 let mut set = Self { $($field: $field?,)+ };
                 $($check(&mut set, values);)?
@@ -94,23 +91,21 @@ macro_rules! settings {
     };
     (@setting $field:ident $doc:tt) => {};
     (@setting $field:ident $doc:tt switch) => {
-        $crate::settings!(@setting $field $doc ("", "false", parse::switch));
+        $crate::config::settings!(@setting $field $doc ("", "false", parse::switch));
     };
-    (@setting $field:ident ($($doc:literal)+) ($placeholder:literal, $default:literal, $_:expr)) => {
+    (@setting $field:ident ($($doc:literal)+) ($value:literal, $default:literal, $_:expr)) => {
         $(#[doc = $doc])+
         pub fn $field() -> &'static $crate::config::Setting {
             &$crate::config::Setting {
                 key: stringify!($field),
-                placeholder: $placeholder,
+                placeholder: $value,
                 default: $default,
                 doc: concat!($($doc),+),
             }
         }
     };
-    (@list $all:ident $field:ident $set:ty) => {
-        $all.extend(<$set as $crate::config::Settings>::all())
-    };
-    (@list $all:ident $field:ident $type:ty, $value:tt) => { $all.push(Self::$field()) };
+    (@list $field:ident $set:ty) => { <$set as $crate::config::Settings>::all() };
+    (@list $field:ident $type:ty, $value:tt) => { vec![Self::$field()] };
     (@parse $values:ident $field:ident $set:ty) => {
         <$set as $crate::config::Settings>::parse($values)
     };
@@ -121,3 +116,5 @@ macro_rules! settings {
         $values.get(Self::$field(), $parse)
     };
 }
+
+pub use settings;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::client::{Caller, Output};
 use super::parse;
-use crate::settings;
+use super::setting::settings;
 
 settings! {
     /// The server to monitor, and the output.

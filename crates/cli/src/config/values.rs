@@ -15,7 +15,7 @@ pub const CONFIG: Setting = Setting {
     doc: "TOML file with any of these settings",
 };
 
-/// A set of settings, which [`settings!`](crate::settings) declares.
+/// A set of settings, which [`settings!`](super::settings) declares.
 pub trait Settings: Sized {
     /// The declarations of the set and those that it contains.
     fn all() -> Vec<&'static Setting>;
@@ -116,8 +116,8 @@ impl<'a> Values<'a> {
         self.outside_file(setting).or_else(|| self.file.get(setting.key))
     }
 
-    /// The value of a flag or an environment variable, with its origin. An empty variable is absent, since
-    /// orchestrators cannot unset one.
+    /// The value of a flag or an environment variable, with its origin. An empty variable is
+    /// absent, since orchestrators cannot unset one.
     fn outside_file(&self, setting: &Setting) -> Option<(String, String)> {
         if let Some(value) = self.flags.get(setting.key) {
             return Some((value.clone(), format!("flag --{}", setting.flag())));

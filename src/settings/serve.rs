@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
+use polynym_cli::config::{Values, parse, settings};
+
 use super::access::ServerAccess;
 use super::http::ServerHttp;
-use super::parse;
-use super::store::{Store, StoreChoice};
+use super::store::{StoreChoice, StoreSettings};
 use super::telemetry::Telemetry;
-use super::values::Values;
-use crate::settings;
 
 settings! {
     /// The settings of a server.
@@ -16,7 +15,7 @@ settings! {
         /// The addresses, and their protection.
         pub access: ServerAccess,
         /// The location of the store.
-        pub location: Store,
+        pub location: StoreSettings,
         /// Create the embedded store if it does not exist; implied by --sample.
         pub create: bool = switch,
         /// Load a few dozen made-up users; without --store, into a temporary store.
@@ -92,16 +91,16 @@ fn set_defaults(values: &mut Values<'_>) {
         values.set_default(ServerHttp::http_listen(), "127.0.0.1:0");
         values.set_default(Serve::tenants(), "open");
         values.set_default(Telemetry::log(), "warn");
-        if values.is_given(Store::store()) {
+        if values.is_given(StoreSettings::store()) {
             let message = "a server with --ephemeral has an empty store of its own: omit --store";
-            values.reject(Store::store(), message);
+            values.reject(StoreSettings::store(), message);
         }
     }
 }
 
 /// A server with made-up users, or for tests, has a temporary store unless one is given.
 fn choose_store(serve: &mut Serve, values: &mut Values<'_>) {
-    if (serve.sample || serve.ephemeral) && !values.is_given(Store::store()) {
+    if (serve.sample || serve.ephemeral) && !values.is_given(StoreSettings::store()) {
         serve.location.store = StoreChoice::Temporary;
     }
 }

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use mongodb::error::ErrorKind;
 use mongodb::options::ConnectionString;
-
-use super::client::Output;
-use crate::settings;
+use polynym_cli::config::{Output, settings};
 
 /// The location of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +24,7 @@ pub struct MongoUri(String);
 
 settings! {
     /// The location of the store.
-    pub struct Store {
+    pub struct StoreSettings {
         /// Location of the store: embedded:FOLDER or mongodb://HOST/DATABASE.
         pub store: StoreChoice = ("STORE", "embedded:./polynym-data", choice),
     }
@@ -36,7 +34,7 @@ settings! {
     /// The settings of `polynym store status` and `polynym store verify`.
     pub struct StoreReport {
         /// The location.
-        pub location: Store,
+        pub location: StoreSettings,
         /// The output.
         pub output: Output,
     }

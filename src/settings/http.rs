@@ -3,10 +3,7 @@
 use std::net::SocketAddr;
 
 use http::uri::Authority;
-
-use super::parse;
-use super::values::Values;
-use crate::settings;
+use polynym_cli::config::{Values, parse, settings};
 
 settings! {
     /// The HTTP listener of a server, if there is an address for it.
@@ -19,8 +16,8 @@ settings! {
         pub http_allow_origin: Vec<String> = ("ORIGIN,…", "", origins),
         /// Serve the console, web pages for admins, on the HTTP listener; implied by --sample.
         pub console: bool = switch,
-        /// Hosts under which browsers open the console, as in users.example.com; this machine always
-        /// may.
+        /// Hosts under which browsers open the console, as in users.example.com; this machine
+        /// always may.
         pub console_host: Vec<String> = ("HOST,…", "", hosts),
     }
     check = check;

@@ -4,10 +4,9 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use polynym_cli::config::{Values, parse, settings};
+
 use super::http::ServerHttp;
-use super::parse;
-use super::values::Values;
-use crate::settings;
 
 settings! {
     /// The addresses of a server, and their protection.
@@ -86,8 +85,8 @@ fn check_tls(tls: &mut ServerTls, values: &mut Values<'_>) {
     }
 }
 
-/// An address that other machines can reach requires encryption and credentials, unless the settings
-/// allow otherwise.
+/// An address that other machines can reach requires encryption and credentials, unless the
+/// settings allow otherwise.
 fn check_access(access: &mut ServerAccess, values: &mut Values<'_>) {
     if access.admin_listen.is_some() && access.metrics_listen.is_some() {
         values

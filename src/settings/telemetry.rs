@@ -1,10 +1,8 @@
 //! The settings of a server's log and traces.
 
+use polynym_cli::config::{parse, settings};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
-
-use super::parse;
-use crate::settings;
 
 settings! {
     /// The log and the traces.
