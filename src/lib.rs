@@ -1,9 +1,11 @@
 //! Polynym: a user directory where one user has many names.
 #![forbid(unsafe_code)]
+pub mod arguments;
 pub mod grpc;
 pub mod http;
 pub mod operators;
 pub mod sample;
+pub mod settings;
 pub mod telemetry;
 
 /// The maximum message of a stream to AdminService, in bytes: a user with the undo record of its

@@ -19,10 +19,11 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::grpc;
 use polynym::operators::Readiness;
 use polynym::sample;
+use polynym::settings::{LogCalls, LogFormat, Serve, StoreChoice, Tenants};
 use polynym::telemetry;
 use polynym_access::Access;
 use polynym_cli::Failure;
-use polynym_cli::config::{Flags, LogCalls, LogFormat, Serve, StoreChoice};
+use polynym_cli::config::Flags;
 use polynym_directory::{Backend, Directory, EventFeed, Limits};
 use polynym_identifier as identifier;
 use polynym_transport as transport;
@@ -71,7 +72,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
 
     // A signal must not leave the files that are made below.
     let stop = Stop::new(settings.ephemeral)?;
-    let location = StoreLocation::new(&settings.store)?;
+    let location = StoreLocation::new(&settings.location.store)?;
     stop.remove_at_once(location.temporary());
     let opened = runtime.block_on(async {
         tokio::select! {
@@ -149,7 +150,10 @@ async fn serve(
 
     let feed = backend.feed.clone();
     let directory = Directory::new(backend, Generator::new(Mode::Variable), limits(settings));
-    let directory = Arc::new(if settings.closed_tenants { directory.closed() } else { directory });
+    let directory = Arc::new(match settings.tenants {
+        Tenants::Closed => directory.closed(),
+        Tenants::Open => directory,
+    });
     // Before the address is printed: its reader may check readiness at once.
     readiness.opened(directory.clone());
     warn_if_exposed(address, http, settings);
@@ -172,7 +176,7 @@ async fn serve(
 
 /// Logs what was started: the version, the store and the addresses.
 fn log_start((address, http): (SocketAddr, Option<SocketAddr>), settings: &Serve) {
-    let store = match &settings.store {
+    let store = match &settings.location.store {
         StoreChoice::Embedded(folder) => format!("embedded:{}", folder.display()),
         StoreChoice::Mongo(uri) => uri.to_string(),
         StoreChoice::Temporary => "temporary".to_owned(),
@@ -184,7 +188,7 @@ fn log_start((address, http): (SocketAddr, Option<SocketAddr>), settings: &Serve
         listen = %address,
         http_listen = http.map(tracing::field::display),
         admin_listen = operators.collect::<Vec<_>>().join(","),
-        tls = settings.access.tls.is_some(),
+        tls = settings.access.tls.is_on(),
         credentials = settings.access.credentials.is_some(),
         "started"
     );
@@ -216,7 +220,7 @@ fn limits(settings: &Serve) -> Limits {
         elements: Limits::default().elements,
         holds: settings.max_holds,
         merged: settings.max_merged,
-        bytes: settings.max_user_bytes,
+        bytes: settings.max_user_size,
         purge_events: Limits::default().purge_events,
     }
 }

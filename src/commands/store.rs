@@ -6,11 +6,11 @@ mod verify;
 
 use std::path::Path;
 
+use polynym::arguments::store::{Init, Restore, Store, Upgrade};
+use polynym::settings::{StoreChoice, StoreSettings};
 use polynym::telemetry;
 use polynym_cli::Failure;
-use polynym_cli::config::{self, StoreChoice};
 use polynym_cli::output;
-use polynym_cli::store::{Init, Restore, Store, Upgrade};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_mongodb::{self as mongo, InitOptions};
 use tokio::runtime::Builder;
@@ -97,7 +97,7 @@ fn restore(command: &Restore) -> Result<(), Failure> {
     }
 }
 
-fn confirm_clock(settings: &config::Store) -> Result<(), Failure> {
+fn confirm_clock(settings: &StoreSettings) -> Result<(), Failure> {
     match &settings.store {
         StoreChoice::Embedded(folder) => {
             embedded::confirm_clock(folder).map_err(other)?;

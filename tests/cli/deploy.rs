@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
-use polynym_cli as cli;
-use polynym_cli::config::{LogFormat, Serve, StoreChoice};
+use polynym::arguments::{Arguments, Command as Subcommand};
+use polynym::settings::{LogFormat, Serve, StoreChoice};
 
 /// The highest exposure of the unit by `systemd-analyze security`, in tenths.
 const EXPOSURE: &str = "15";
@@ -21,8 +21,7 @@ fn read(path: &str) -> String {
 }
 
 fn load(arguments: &[&str]) -> Serve {
-    let cli::Command::Serve(flags) = cli::Arguments::try_parse_from(arguments).unwrap().command
-    else {
+    let Subcommand::Serve(flags) = Arguments::try_parse_from(arguments).unwrap().command else {
         panic!("{arguments:?} does not serve")
     };
     flags.load().unwrap()
@@ -39,7 +38,7 @@ fn the_unit_starts_the_server_with_the_example() {
 
     let settings = load(&words);
     let folder = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
-    assert_eq!(settings.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
+    assert_eq!(settings.location.store, StoreChoice::Embedded(Path::new("/var/lib").join(folder)));
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
 
     let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use clap::{CommandFactory, Parser};
-use polynym_cli::{Arguments, Command};
+use polynym::arguments::{Arguments, Command};
 
 use super::{assert_fails, json, stderr, stdout};
 use crate::scrape::free_address;
@@ -63,10 +63,10 @@ fn configuration_defaults_equal_those_of_the_modules() {
 
     let limits = polynym_directory::Limits::default();
     let configured =
-        (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_bytes);
+        (serve.max_batch, serve.max_identities, serve.max_attributes, serve.max_user_size);
     assert_eq!(configured, (limits.batch, limits.identities, limits.attributes, limits.bytes));
     assert_eq!((serve.max_holds, serve.max_merged), (limits.holds, limits.merged));
-    assert_eq!(serve.cache_bytes, polynym_embedded::Options::default().cache_bytes);
+    assert_eq!(serve.cache, polynym_embedded::Options::default().cache_bytes);
 }
 
 #[test]

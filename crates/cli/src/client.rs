@@ -12,7 +12,7 @@ use locality_uuid::{Generator, Mode};
 use tonic::{Code, Status};
 
 use super::failure::{CONNECTION_CLOSED, FailedCall, Failure, is_connection_closed};
-use crate::config::{Client as Settings, Flags, Resolve};
+use crate::config::{ChangeClient, Client as ClientSettings, Flags, Purpose, Settings};
 use connection::{connect, root_cause};
 use polynym_client::services::{Admin, Directory, Inbox, Registry};
 use polynym_client::{Client, Error, Kind};
@@ -35,34 +35,37 @@ pub fn block_on(command: impl Future<Output = Result<(), Failure>>) -> Result<()
 /// A connection to the server that the settings name.
 pub struct Session {
     client: Client,
-    settings: Settings,
+    settings: ClientSettings,
+    purpose: Purpose,
 }
 
 impl Session {
     /// Reads the settings and connects.
-    pub async fn open<C: Resolve + Into<Settings>>(flags: &Flags<C>) -> Result<Self, Failure> {
-        let settings = flags.load()?.into();
-        let client = connect(&settings).await?;
-        Ok(Self::new(client, settings))
+    pub async fn open<S: Settings + Into<ChangeClient>>(flags: &Flags<S>) -> Result<Self, Failure> {
+        Self::connect(flags.load()?.into()).await
     }
 
     /// The same for an operation of many calls. If the settings name none, it gets an id that
     /// begins with its name and has the time, by which `polynym undo` knows users without a change.
-    pub async fn open_operation<C: Resolve + Into<Settings>>(
-        flags: &Flags<C>,
+    pub async fn open_operation<S: Settings + Into<ChangeClient>>(
+        flags: &Flags<S>,
         name: &str,
     ) -> Result<Self, Failure> {
-        let mut settings: Settings = flags.load()?.into();
+        let mut settings: ChangeClient = flags.load()?.into();
         if settings.purpose.operation_id.is_empty() {
             settings.purpose.operation_id = format!("{name}-{}", uuid::Uuid::now_v7());
         }
-        let client = connect(&settings).await?;
-        Ok(Self::new(client, settings))
+        Self::connect(settings).await
+    }
+
+    async fn connect(settings: ChangeClient) -> Result<Self, Failure> {
+        let ChangeClient { client: settings, purpose } = settings;
+        Ok(Self { client: connect(&settings, &purpose).await?, settings, purpose })
     }
 
     /// A session of an open client.
-    pub fn new(client: Client, settings: Settings) -> Self {
-        Self { client, settings }
+    pub fn new(client: Client, settings: ClientSettings) -> Self {
+        Self { client, settings, purpose: Purpose::default() }
     }
 
     /// The client.
@@ -80,7 +83,7 @@ impl Session {
 
     /// The id of the operation that the calls belong to; may be empty.
     pub fn operation_id(&self) -> &str {
-        &self.settings.purpose.operation_id
+        &self.purpose.operation_id
     }
 
     pub fn directory(&self) -> Directory {

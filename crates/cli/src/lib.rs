@@ -1,12 +1,12 @@
 //! The command line: its arguments, one module for each subcommand, and the output of answers and
 //! failures. The commands in `offline` need no server; all others are clients of a server's API.
-//! The program's main runs `serve` and `store`.
+//! The program adds the commands that open a store.
 
-mod arguments;
 mod attribute;
 mod bench;
 mod bulk;
 mod client;
+mod command;
 pub mod config;
 mod failure;
 mod files;
@@ -24,28 +24,19 @@ mod transfer;
 mod user;
 mod watch;
 
-pub use arguments::{Arguments, Command};
+pub use command::Command;
 pub use failure::Failure;
-pub use offline::store;
+pub use transfer::backup::EXAMPLES as BACKUP_EXAMPLES;
 
-use clap::CommandFactory;
-
-use crate::config::{Flags, Serve};
 use offline::{completions, id, openapi, token};
 
-/// Runs a command, which prints its results to standard output. Calls `serve` with a server's
-/// settings, and `store` with a command on a store.
+/// Runs a command, which prints its results to standard output. `program` is the command line of
+/// the whole program.
 ///
 /// # Errors
 /// The failure, for [`Failure::report`].
-pub fn run(
-    command: Command,
-    serve: impl FnOnce(&Flags<Serve>) -> Result<(), Failure>,
-    store: impl FnOnce(store::Store) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+pub fn run(command: Command, program: clap::Command) -> Result<(), Failure> {
     match command {
-        Command::Serve(flags) => serve(&flags),
-        Command::Store(command) => store(command),
         Command::Resolve(command) => client::block_on(resolve::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
@@ -59,7 +50,6 @@ pub fn run(
         Command::Undo(command) => client::block_on(transfer::undo::run(command)),
         Command::Export(command) => client::block_on(transfer::export::run(command)),
         Command::Backup(command) => client::block_on(transfer::backup::run(command)),
-        Command::Restore(command) => store(store::Store::Restore(command)),
         Command::Sample(command) => transfer::sample::run(&command),
         Command::Renormalize(command) => client::block_on(tenant::renormalize::run(command)),
         Command::Token(command) => token::run(command),
@@ -67,6 +57,6 @@ pub fn run(
         Command::Openapi(command) => openapi::run(&command),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Top(flags) => client::block_on(top::run(flags)),
-        Command::Completions(command) => completions::run(&command, Arguments::command()),
+        Command::Completions(command) => completions::run(&command, program),
     }
 }

@@ -3,5 +3,4 @@
 pub mod completions;
 pub mod id;
 pub mod openapi;
-pub mod store;
 pub mod token;

@@ -58,7 +58,7 @@ impl State {
 
 pub async fn run(flags: Flags<Top>) -> Result<(), Failure> {
     let settings = flags.load()?;
-    let (interval, json) = (settings.interval, settings.json);
+    let (interval, json) = (settings.interval, settings.output.json);
     let is_screen = !settings.once && !json && std::io::stdout().is_terminal();
     let url = settings.metrics.to_string();
     let scraper = Scraper::new(settings)?;

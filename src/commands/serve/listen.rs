@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use polynym::http;
+use polynym::http::api;
 use polynym::operators::{self, Pages, Readiness};
+use polynym::settings::{ClientAuth, Serve, ServerAccess, ServerTls};
 use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};
 use polynym_cli::Failure;
-use polynym_cli::config::{Serve, ServerAccess, ServerHttp, ServerTls};
 use polynym_console::{self as console, Console};
 use polynym_transport::http::Site;
 use polynym_transport::{Cores, Listener, Listeners, Protocol, Tls, TlsFiles, in_memory};
@@ -31,8 +31,7 @@ pub fn access(settings: &ServerAccess) -> Result<Access, Failure> {
 /// The metrics of this process, if something shows them: the pages for operators, or the console.
 /// Keeps them up until the runtime stops.
 pub async fn record_metrics(settings: &ServerAccess) -> Result<Option<Metrics>, Failure> {
-    let has_console = settings.http.as_ref().is_some_and(|http| http.console.is_some());
-    if settings.admin_listen.is_none() && !has_console {
+    if settings.admin_listen.is_none() && !settings.http.console {
         return Ok(None);
     }
     let metrics = Metrics::install(&COUNTERS, &OTHERS).map_err(Failure::Other)?;
@@ -48,24 +47,26 @@ pub async fn listen(
     metrics: Option<&Metrics>,
     cores: Cores,
 ) -> Result<Listeners, Failure> {
-    let tls = |protocol| settings.tls.as_ref().map(|tls| encryption(tls, protocol)).transpose();
+    let tls = |protocol| encryption(&settings.tls, protocol);
     let tcp = bind(&settings.listen, "--listen").await?;
     let grpc = Listener { tcp, tls: tls(Protocol::Http2)? };
-    let Some(ServerHttp { listen, prefix, allowed_origins, console }) = &settings.http else {
+    let http = &settings.http;
+    let Some(addresses) = &http.http_listen else {
         return Ok(Listeners { cores, ..grpc.into() });
     };
-    let tcp = bind(listen, "--http-listen").await?;
+    let tcp = bind(addresses, "--http-listen").await?;
     let (connector, in_memory) = in_memory();
-    let site = console.clone().map(|hosts| {
-        let (prefix, access) = (prefix.clone(), access.clone());
-        let is_tls = settings.tls.is_some() || settings.behind_proxy;
+    let site = http.console.then(|| {
+        let (prefix, hosts) = (http.http_prefix.clone(), http.console_host.clone());
+        let access = access.clone();
+        let is_tls = settings.tls.is_on() || settings.behind_proxy;
         let metrics = metrics.cloned();
         let metrics = Box::new(move || metrics.as_ref().map(Metrics::render).unwrap_or_default());
         let options = console::Options { prefix, access, connector, hosts, is_tls, metrics };
         Box::new(Console::new(options)) as Box<dyn Site>
     });
     let in_memory = site.is_some().then_some(in_memory);
-    let served = http::api(prefix.clone(), allowed_origins.clone(), site);
+    let served = api(http.http_prefix.clone(), http.http_allow_origin.clone(), site);
     let http = Some((Listener { tcp, tls: tls(Protocol::Any)? }, served));
     Ok(Listeners { grpc, http, in_memory, cores })
 }
@@ -90,11 +91,13 @@ pub async fn serve_operators(
     let tcp = bind(addresses, "--admin-listen").await?;
     let address = tcp.local_addr().map_err(|error| Failure::Other(error.to_string()))?;
     let is_protected = !address.ip().to_canonical().is_loopback() && access.requires_credentials();
-    let tls = match &settings.tls {
-        Some(tls) if !address.ip().to_canonical().is_loopback() => {
-            Some(encryption(&ServerTls { client_required: false, ..tls.clone() }, Protocol::Http1)?)
+    let tls = match address.ip().to_canonical().is_loopback() {
+        true => None,
+        false => {
+            let optional =
+                ServerTls { tls_client_auth: ClientAuth::Optional, ..settings.tls.clone() };
+            encryption(&optional, Protocol::Http1)?
         }
-        _ => None,
     };
     let pages =
         Pages { metrics, readiness: readiness.clone(), access: access.clone(), is_protected };
@@ -104,11 +107,16 @@ pub async fn serve_operators(
     Ok(())
 }
 
-fn encryption(settings: &ServerTls, protocol: Protocol) -> Result<Tls, Failure> {
-    let ServerTls { certificate, key, client_ca, client_required } = settings.clone();
-    let client_authorities = client_ca;
+/// The encryption of connections, if there is a certificate.
+fn encryption(settings: &ServerTls, protocol: Protocol) -> Result<Option<Tls>, Failure> {
+    let ServerTls { tls_cert, tls_key, tls_client_ca: client_authorities, tls_client_auth } =
+        settings.clone();
+    let Some((certificate, key)) = tls_cert.zip(tls_key) else { return Ok(None) };
+    let client_required = tls_client_auth == ClientAuth::Required;
     let files = TlsFiles { certificate, key, client_authorities, client_required, protocol };
-    Tls::from_files(files).map_err(|error| Failure::Other(format!("TLS cannot be used: {error}")))
+    Tls::from_files(files)
+        .map(Some)
+        .map_err(|error| Failure::Other(format!("TLS cannot be used: {error}")))
 }
 
 async fn bind(addresses: &[SocketAddr], setting: &str) -> Result<TcpListener, Failure> {
@@ -124,7 +132,7 @@ pub fn warn_if_exposed(grpc: SocketAddr, http: Option<SocketAddr>, settings: &Se
     let is_local = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
     let address = [grpc].into_iter().chain(http).find(|one| !is_local(one)).unwrap_or(grpc);
     let is_loopback = is_local(&address);
-    match (access.tls.is_some(), access.credentials.is_some()) {
+    match (access.tls.is_on(), access.credentials.is_some()) {
         _ if is_loopback && *ephemeral => {}
         (_, false) if is_loopback => tracing::warn!(
             "no credentials are required: every user of this machine may read and change \
@@ -156,16 +164,16 @@ pub fn announce((address, http): (SocketAddr, Option<SocketAddr>), settings: &Se
         let _ = out.flush();
         return;
     }
-    let scheme = if access.tls.is_some() { "https" } else { "http" };
-    let prefix = access.http.as_ref().map_or("", |http| &http.prefix);
+    let scheme = if access.tls.is_on() { "https" } else { "http" };
+    let prefix = &access.http.http_prefix;
     let _ = writeln!(out, "listening on {scheme}://{address}");
     if let Some(http) = http {
         let _ = writeln!(out, "HTTP and JSON on {scheme}://{http}{prefix}");
-        if access.http.as_ref().is_some_and(|http| http.console.is_some()) {
+        if access.http.console {
             let _ = writeln!(out, "console on {scheme}://{http}{prefix}/console");
         }
     }
-    if *sample && access.tls.is_none() && access.credentials.is_none() {
+    if *sample && !access.tls.is_on() && access.credentials.is_none() {
         let _ = writeln!(out, "{}", suggestions(address));
         let _ = match http {
             Some(http) => writeln!(out, "{}", http_suggestion(http, prefix)),

@@ -4,8 +4,8 @@ use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
 
+use polynym::settings::{MongoUri, Serve, StoreChoice};
 use polynym_cli::Failure;
-use polynym_cli::config::{MongoUri, Serve, StoreChoice};
 use polynym_directory::{Backend, LookUps};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_layers::coalesce::{self, Coalesced};
@@ -71,8 +71,8 @@ impl OpenStore {
             StoreLocation::Mongo(uri) => {
                 let options = mongo::Options {
                     timeout: settings.call_timeout,
-                    hint_bytes: settings.hint_bytes,
-                    cache_bytes: settings.lookup_cache_bytes,
+                    hint_bytes: settings.hints,
+                    cache_bytes: settings.lookup_cache,
                 };
                 let failure = |error| Failure::Other(format!("{uri}: {error}"));
                 let store = Mongo::open(uri.as_str(), options).await.map_err(failure)?;
@@ -86,10 +86,10 @@ impl OpenStore {
         };
         let group_limit =
             if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
-        let Serve { cache_bytes, hint_bytes, create, sample, ephemeral, .. } = *settings;
+        let Serve { cache, hints, create, sample, ephemeral, .. } = *settings;
         let options = embedded::Options {
-            cache_bytes,
-            hint_bytes,
+            cache_bytes: cache,
+            hint_bytes: hints,
             group_limit,
             create: create || sample || ephemeral,
             durable: !ephemeral,

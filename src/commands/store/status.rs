@@ -1,7 +1,7 @@
 //! `polynym store status`.
 
+use polynym::settings::{StoreChoice, StoreReport};
 use polynym_cli::Failure;
-use polynym_cli::config::{StoreChoice, StoreReport};
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_mongodb::{self as mongo, Advice, CollectionStatus};
@@ -10,7 +10,7 @@ use super::failures::{no_temporary, other};
 
 /// Shows the state of a store.
 pub async fn run(settings: &StoreReport) -> Result<(), Failure> {
-    match &settings.store {
+    match &settings.location.store {
         StoreChoice::Embedded(folder) => {
             let status = embedded::status(folder).map_err(other)?;
             if settings.output.json { output::print_json(&status) } else { show_folder(&status) }

@@ -5,8 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use locality_uuid::LocalityId;
+use polynym::settings::{StoreChoice, StoreReport};
 use polynym_cli::Failure;
-use polynym_cli::config::{StoreChoice, StoreReport};
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_identifier::IdentityKey;
@@ -20,7 +20,7 @@ use super::failures::{no_temporary, other};
 pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {
     let json = settings.output.json;
     let mut report = Report { json, keys: Keys::new(show_keys), bar: None, printed: Ok(()) };
-    let outcome = match &settings.store {
+    let outcome = match &settings.location.store {
         StoreChoice::Embedded(folder) => {
             integrity::verify(
                 &embedded::IntegritySession::open(folder).map_err(other)?,

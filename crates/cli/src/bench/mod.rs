@@ -31,7 +31,7 @@ use super::client::Session;
 use super::client::connection;
 use super::failure::Failure;
 use super::output;
-use crate::config::{Bench, Flags};
+use crate::config::{Bench, Flags, Purpose};
 use caller::Caller;
 use change::{Create, Link};
 use polynym_client::Client;
@@ -94,7 +94,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
     let caller =
         |n: usize| Caller::new(clients[n % clients.len()].clone(), tenant.clone(), n as u64);
     // If another program answers, report it once and measure nothing.
-    let first = timeout(settings.client.timeout, Health(caller(0)).call()).await;
+    let first = timeout(settings.client.caller.timeout, Health(caller(0)).call()).await;
     first.unwrap_or_else(|late| Err(Status::deadline_exceeded(late.to_string())))?;
     let session = Session::new(clients[0].clone(), settings.client.clone());
     if matches!(command.mode, Mode::Remove) {
@@ -149,7 +149,7 @@ async fn remove(session: &Session) -> Result<(), Failure> {
 async fn connect(settings: &Bench) -> Result<Vec<Client>, Failure> {
     let mut clients = Vec::new();
     for _ in 0..settings.connections {
-        clients.push(connection::connect(&settings.client).await?);
+        clients.push(connection::connect(&settings.client, &Purpose::default()).await?);
     }
     Ok(clients)
 }
@@ -158,7 +158,8 @@ async fn connect(settings: &Bench) -> Result<Vec<Client>, Failure> {
 /// shortens.
 async fn measure<W: Work>(settings: &Bench, work: impl Fn(usize) -> W) -> (Tally, Duration) {
     let start = Instant::now() + settings.warmup;
-    let window = Window { start, end: start + settings.duration, grace: settings.client.timeout };
+    let window =
+        Window { start, end: start + settings.duration, grace: settings.client.caller.timeout };
     let call = |n| {
         let (stop, stopped) = oneshot::channel();
         (stop, tokio::spawn(run::call(work(n), window, stopped)))

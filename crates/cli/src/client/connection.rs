@@ -9,32 +9,33 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tonic::metadata::{Ascii, MetadataKey, MetadataValue};
 
-use crate::config::{Client as Settings, Purpose};
+use crate::config::{Caller, Client as Settings, Purpose};
 use crate::failure::Failure;
 use polynym_access::Token;
 use polynym_client::purpose::{OPERATION_ID, REASON, encode};
 use polynym_client::{Builder, Client, ConnectError, Error as CallError};
 
 /// Connects to the server. Each call has the time of `--timeout`.
-pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
+pub async fn connect(settings: &Settings, purpose: &Purpose) -> Result<Client, Failure> {
     check_files(settings)?;
-    let timeout = settings.timeout;
+    let Caller { timeout, token_file, ca, cert, key } = &settings.caller;
+    let timeout = *timeout;
     let mut builder = Builder::new(&settings.server)
         .timeout(timeout)
         .wait_for_ready(false)
         .endpoint(move |endpoint| endpoint.connect_timeout(timeout))
         // The user chose the address, and the server warns of plain text when it starts.
         .insecure(true);
-    if let Some(path) = &settings.token_file {
+    if let Some(path) = token_file {
         builder = builder.token_file(path);
     }
-    if let Some(path) = &settings.ca {
+    if let Some(path) = ca {
         builder = builder.ca(path);
     }
-    if let Some((certificate, key)) = &settings.certificate {
+    if let Some((certificate, key)) = cert.as_ref().zip(key.as_ref()) {
         builder = builder.certificate(certificate, key);
     }
-    for (name, value) in purpose(&settings.purpose)? {
+    for (name, value) in purpose_headers(purpose)? {
         builder = builder.header(MetadataKey::from_static(name), value);
     }
     builder.connect().await.map_err(|error| match error {
@@ -45,7 +46,8 @@ pub async fn connect(settings: &Settings) -> Result<Client, Failure> {
 
 /// Checks the files of the settings, so that an error names the setting.
 fn check_files(settings: &Settings) -> Result<(), Failure> {
-    Credential::read(settings.token_file.as_deref())?;
+    let Caller { token_file, ca, cert, key, .. } = &settings.caller;
+    Credential::read(token_file.as_deref())?;
     if !settings.server.starts_with("https://") {
         return Ok(());
     }
@@ -55,14 +57,13 @@ fn check_files(settings: &Settings) -> Result<(), Failure> {
     let read = |setting: &str, path: &Path| {
         std::fs::read(path).map_err(|error| failure(setting, path, &error))
     };
-    if let Some(path) = &settings.ca
+    if let Some(path) = ca
         && CertificateDer::from_pem_slice(&read("--ca", path)?).is_err()
     {
         return Err(failure("--ca", path, &NO_CERTIFICATE));
     }
-    if let Some((certificate, key)) = &settings.certificate {
-        read("--cert", certificate)?;
-        read("--key", key)?;
+    for (setting, path) in [("--cert", cert), ("--key", key)] {
+        path.as_ref().map(|path| read(setting, path)).transpose()?;
     }
     Ok(())
 }
@@ -71,7 +72,9 @@ fn check_files(settings: &Settings) -> Result<(), Failure> {
 pub const NO_CERTIFICATE: &str = "the file has no certificate";
 
 /// The headers with the purpose of the calls.
-fn purpose(purpose: &Purpose) -> Result<Vec<(&'static str, MetadataValue<Ascii>)>, Failure> {
+fn purpose_headers(
+    purpose: &Purpose,
+) -> Result<Vec<(&'static str, MetadataValue<Ascii>)>, Failure> {
     let texts = [
         (REASON, "--reason", &purpose.reason),
         (OPERATION_ID, "--operation-id", &purpose.operation_id),

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use toml::Value;
 
 use super::error::SettingError;
-use super::setting::key;
 
 /// The content of a configuration file; empty if no file was named.
 #[derive(Debug, Default)]
@@ -17,7 +16,7 @@ pub struct File {
 
 impl File {
     /// Reads the file at `path`, and adds its errors to `errors`.
-    pub fn read(path: &str, known: &[String], errors: &mut Vec<SettingError>) -> Self {
+    pub fn read(path: &str, known: &[&str], errors: &mut Vec<SettingError>) -> Self {
         let mut file = Self { path: path.to_owned(), values: BTreeMap::new() };
         let table = std::fs::read_to_string(path)
             .map_err(|error| error.to_string())
@@ -33,19 +32,18 @@ impl File {
         file
     }
 
-    fn insert_all(&mut self, table: toml::Table, known: &[String], errors: &mut Vec<SettingError>) {
+    fn insert_all(&mut self, table: toml::Table, known: &[&str], errors: &mut Vec<SettingError>) {
         for (written, value) in table {
             if let Err(message) = self.insert(known, &written, value) {
-                let origin = format!("file {} key {written}", self.path);
-                errors.push(SettingError { origin, message });
+                errors.push(SettingError { origin: self.origin(&written), message });
             }
         }
     }
 
     /// Keys may have hyphens, as flags do, instead of underscores.
-    fn insert(&mut self, known: &[String], written: &str, value: Value) -> Result<(), String> {
-        let key = key(written);
-        if !known.contains(&key) {
+    fn insert(&mut self, known: &[&str], written: &str, value: Value) -> Result<(), String> {
+        let key = written.replace('-', "_");
+        if !known.contains(&key.as_str()) {
             return Err(unknown(known, &key));
         }
         let value = (written.to_owned(), text(value)?);
@@ -55,15 +53,19 @@ impl File {
         }
     }
 
-    /// The file's path, the key as written, and the value of the setting `name`.
-    pub fn get(&self, name: &str) -> Option<(String, String, String)> {
-        let (written, value) = self.values.get(&key(name))?;
-        Some((self.path.clone(), written.clone(), value.clone()))
+    /// The value of the setting `key`, with its origin.
+    pub fn get(&self, key: &str) -> Option<(String, String)> {
+        let (written, value) = self.values.get(key)?;
+        Some((value.clone(), self.origin(written)))
+    }
+
+    fn origin(&self, written: &str) -> String {
+        format!("file {} key {written}", self.path)
     }
 }
 
-fn unknown(known: &[String], key: &str) -> String {
-    let likeness = |candidate: &&String| (strsim::jaro_winkler(candidate, key) * 1e6) as u32;
+fn unknown(known: &[&str], key: &str) -> String {
+    let likeness = |candidate: &&&str| (strsim::jaro_winkler(candidate, key) * 1e6) as u32;
     match known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) > 800_000) {
         Some(nearest) => format!("unknown key; did you mean {nearest}?"),
         None => format!("unknown key; known keys are {}", known.join(", ")),

@@ -2,52 +2,65 @@
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::sync::OnceLock;
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
 use super::client::{Bench, ChangeClient};
 use super::error::SettingErrors;
-use super::serve::Serve;
-use super::setting::{Setting, key, variable};
-use super::values::{CONFIG, Resolve, Values};
+use super::setting::Setting;
+use super::top::Top;
+use super::values::{CONFIG, Settings, Values};
 
-/// The flags of the settings of `C` on the command line, not parsed yet.
+/// The flags of the settings of `S` on the command line, not parsed yet.
 #[derive(Clone, Debug)]
-pub struct Flags<C> {
+pub struct Flags<S> {
     given: BTreeMap<&'static str, String>,
-    set: PhantomData<C>,
+    set: PhantomData<S>,
 }
 
-impl<C: Resolve> Flags<C> {
+impl<S: Settings> Flags<S> {
     /// The values of the settings, from these flags, the environment and the file.
     ///
     /// # Errors
     /// All errors, including those of settings of other sets in the file.
-    pub fn load(&self) -> Result<C, SettingErrors> {
+    pub fn load(&self) -> Result<S, SettingErrors> {
         self.load_from(&|variable| Some(std::env::var_os(variable)?.to_string_lossy().into_owned()))
     }
 
-    pub(super) fn load_from(
+    /// The same, with this environment.
+    ///
+    /// # Errors
+    /// As for [`Flags::load`].
+    pub fn load_from(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<C, SettingErrors> {
-        let mut values = Values::new(&self.given, environment, &known_keys());
-        let resolved = C::resolve(&mut values);
-        values.finish(resolved)
+    ) -> Result<S, SettingErrors> {
+        Values::new(S::all(), &self.given, environment, &known_keys::<S>()).parse()
     }
 }
 
-/// The keys that the file may have: one file configures the server and the clients.
-fn known_keys() -> Vec<String> {
-    let settings = Serve::settings().into_iter().chain(Bench::settings());
-    let settings = settings.chain(ChangeClient::settings());
-    settings.map(|setting| key(setting.name)).collect()
+/// The settings of the server.
+static SHARED: OnceLock<Vec<&'static Setting>> = OnceLock::new();
+
+/// Lets the file of a client have these settings, too: one file configures the server and the
+/// clients. Later calls have no effect.
+pub fn share_file_with(settings: Vec<&'static Setting>) {
+    SHARED.get_or_init(|| settings);
 }
 
-impl<C: Resolve> FromArgMatches for Flags<C> {
+/// The keys that the file may have.
+fn known_keys<S: Settings>() -> Vec<&'static str> {
+    let shared = SHARED.get().into_iter().flatten().copied();
+    let clients = [ChangeClient::all(), Bench::all(), Top::all()].into_iter().flatten();
+    S::all().into_iter().chain(shared).chain(clients).map(|setting| setting.key).collect()
+}
+
+impl<S: Settings> FromArgMatches for Flags<S> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let names = C::settings().into_iter().map(|setting| setting.name).chain([CONFIG]);
-        let given = names.filter_map(|name| Some((name, matches.get_one::<String>(name)?.clone())));
+        let given = S::all().into_iter().chain([&CONFIG]).filter_map(|setting| {
+            Some((setting.key, matches.get_one::<String>(&setting.flag())?.clone()))
+        });
         Ok(Self { given: given.collect(), set: PhantomData })
     }
 
@@ -57,12 +70,10 @@ impl<C: Resolve> FromArgMatches for Flags<C> {
     }
 }
 
-impl<C: Resolve> Args for Flags<C> {
+impl<S: Settings> Args for Flags<S> {
     fn augment_args(command: Command) -> Command {
-        let help = "TOML file with any of these settings [env: POLYNYM_CONFIG]";
-        let config =
-            Arg::new(CONFIG).long(CONFIG).value_name("FILE").help(help).help_heading(HEADING);
-        command.args(C::settings().into_iter().map(Setting::arg)).arg(config)
+        let names = format!("[env: {}]", CONFIG.variable());
+        command.args(S::all().into_iter().map(Setting::arg)).arg(CONFIG.arg_with(&names))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -70,24 +81,26 @@ impl<C: Resolve> Args for Flags<C> {
     }
 }
 
-const HEADING: &str = "Settings";
-
 impl Setting {
     fn arg(&self) -> Arg {
         let default = match self.default {
             "" => String::new(),
             default => format!("default: {default}, "),
         };
-        let (variable, key) = (variable(self.name), key(self.name));
-        let help = format!("{} [{default}env: {variable}, key: {key}]", self.help);
-        let arg = Arg::new(self.name).long(self.name).help(help).help_heading(HEADING);
+        let arg = self.arg_with(&format!("[{default}env: {}, key: {}]", self.variable(), self.key));
         match self.is_switch() {
             true => arg
                 .value_name("true|false")
                 .num_args(0..=1)
                 .require_equals(true)
                 .default_missing_value("true"),
-            false => arg.value_name(self.value),
+            false => arg,
         }
+    }
+
+    fn arg_with(&self, names: &str) -> Arg {
+        let help = format!("{} {names}", self.help());
+        let arg = Arg::new(self.flag()).long(self.flag()).help(help).help_heading("Settings");
+        arg.value_name(self.placeholder)
     }
 }

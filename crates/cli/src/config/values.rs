@@ -1,47 +1,27 @@
 //! The search for the values of settings: flags, environment variables, the file, defaults.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use super::error::{SettingError, SettingErrors};
 use super::file::File;
 use super::parse;
-use super::setting::{Setting, variable};
+use super::setting::Setting;
 
-/// The flag that names the file. All sets have it, and the file does not.
-pub const CONFIG: &str = "config";
+/// The setting that names the file. All sets have it, and the file does not.
+pub const CONFIG: Setting = Setting {
+    key: "config",
+    placeholder: "FILE",
+    default: "",
+    doc: "TOML file with any of these settings",
+};
 
-/// A set of settings, parsed from their values.
-pub trait Resolve: Sized {
-    /// The settings of the set.
-    fn settings() -> Vec<&'static Setting>;
+/// A set of settings, which [`settings!`](super::settings) declares.
+pub trait Settings: Sized {
+    /// The declarations of the set and those that it contains.
+    fn all() -> Vec<&'static Setting>;
 
-    /// Parses all of them. Returns none if `values` recorded an error.
-    fn resolve(values: &mut Values<'_>) -> Option<Self>;
-}
-
-/// The origin of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// The command line.
-    Flag(&'static str),
-    /// An environment variable.
-    Environment(String),
-    /// A key of the file.
-    File(String, String),
-    /// The default: no value was given.
-    Default(&'static str),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Flag(name) => write!(f, "flag --{name}"),
-            Origin::Environment(variable) => write!(f, "environment {variable}"),
-            Origin::File(path, key) => write!(f, "file {path} key {key}"),
-            Origin::Default(name) => write!(f, "default of --{name}"),
-        }
-    }
+    /// Parses all values. Returns none if `values` recorded an error.
+    fn parse(values: &mut Values<'_>) -> Option<Self>;
 }
 
 /// The given values, and the errors so far.
@@ -49,93 +29,107 @@ pub struct Values<'a> {
     flags: &'a BTreeMap<&'static str, String>,
     environment: &'a dyn Fn(&str) -> Option<String>,
     file: File,
-    /// The defaults that differ from those of the settings, by name.
+    /// By key.
     defaults: BTreeMap<&'static str, &'static str>,
     errors: Vec<SettingError>,
 }
 
 impl<'a> Values<'a> {
     pub(super) fn new(
+        settings: Vec<&'static Setting>,
         flags: &'a BTreeMap<&'static str, String>,
         environment: &'a dyn Fn(&str) -> Option<String>,
-        known_keys: &[String],
+        known_keys: &[&str],
     ) -> Self {
-        let mut values = Self {
-            flags,
-            environment,
-            file: File::default(),
-            defaults: BTreeMap::new(),
-            errors: Vec::new(),
-        };
-        if let Some((path, _)) = values.outside_file(CONFIG) {
+        let defaults = settings.into_iter().map(|one| (one.key, one.default)).collect();
+        let (file, errors) = (File::default(), Vec::new());
+        let mut values = Self { flags, environment, file, defaults, errors };
+        if let Some((path, _)) = values.outside_file(&CONFIG) {
             values.file = File::read(&path, known_keys, &mut values.errors);
         }
         values
     }
 
     /// The value of `setting`, parsed by `parse`. Records an error.
-    pub(super) fn get<T>(
+    pub fn get<T>(
         &mut self,
         setting: &Setting,
         parse: impl FnOnce(&str) -> Result<T, String>,
     ) -> Option<T> {
-        let (text, origin) = self.find(setting);
-        match parse(&text) {
+        match parse(&self.text(setting)) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.errors.push(SettingError { origin: origin.to_string(), message });
+                self.reject(setting, message);
                 None
             }
         }
     }
 
-    pub(super) fn switch(&mut self, setting: &Setting) -> Option<bool> {
-        self.get(setting, parse::switch)
-    }
-
-    /// Replaces the defaults of settings whose values are parsed from here on.
-    pub(super) fn set_defaults(&mut self, defaults: &[(&Setting, &'static str)]) {
-        self.defaults.extend(defaults.iter().map(|(setting, default)| (setting.name, *default)));
+    /// Whether a switch is on. Records no error.
+    pub fn is_on(&self, switch: &Setting) -> bool {
+        parse::switch(&self.text(switch)) == Ok(true)
     }
 
     /// Whether a value was given.
-    pub(super) fn is_given(&self, setting: &Setting) -> bool {
-        !matches!(self.find(setting).1, Origin::Default(_))
+    pub fn is_given(&self, setting: &Setting) -> bool {
+        self.given(setting).is_some()
     }
 
-    /// Records an error of a well-formed value.
-    pub(super) fn reject(&mut self, setting: &Setting, message: String) {
-        let origin = self.find(setting).1.to_string();
-        self.errors.push(SettingError { origin, message });
+    /// Replaces the default of a setting whose value is not parsed yet.
+    pub fn set_default(&mut self, setting: &'static Setting, default: &'static str) {
+        self.defaults.insert(setting.key, default);
     }
 
-    fn find(&self, setting: &Setting) -> (String, Origin) {
-        let name = setting.name;
-        if let Some(found) = self.outside_file(name) {
-            return found;
-        }
-        match self.file.get(name) {
-            Some((path, key, value)) => (value, Origin::File(path, key)),
-            None => {
-                let default = self.defaults.get(name).unwrap_or(&setting.default);
-                ((*default).to_owned(), Origin::Default(name))
+    /// Records an error of a value, with its origin.
+    pub fn reject(&mut self, setting: &Setting, message: impl Into<String>) {
+        let default = || format!("default of --{}", setting.flag());
+        let origin = self.given(setting).map_or_else(default, |(_, origin)| origin);
+        self.errors.push(SettingError { origin, message: message.into() });
+    }
+
+    /// Rejects a certificate without its key, and a key without its certificate.
+    pub fn reject_half<T>(
+        &mut self,
+        (certificate, certificate_file): (&Setting, &Option<T>),
+        (key, key_file): (&Setting, &Option<T>),
+    ) {
+        match (certificate_file, key_file) {
+            (Some(_), None) => {
+                let message = format!("the certificate's key is missing: add --{}", key.flag());
+                self.reject(certificate, message);
             }
+            (None, Some(_)) => {
+                let flag = certificate.flag();
+                self.reject(key, format!("the key's certificate is missing: add --{flag}"));
+            }
+            _ => {}
         }
     }
 
-    /// The value of a flag or an environment variable. An empty variable is absent, since
-    /// orchestrators cannot unset one.
-    fn outside_file(&self, name: &'static str) -> Option<(String, Origin)> {
-        if let Some(value) = self.flags.get(name) {
-            return Some((value.clone(), Origin::Flag(name)));
+    fn text(&self, setting: &Setting) -> String {
+        let default = || self.defaults.get(setting.key).unwrap_or(&setting.default).to_string();
+        self.given(setting).map_or_else(default, |(text, _)| text)
+    }
+
+    /// The value that was given, with its origin.
+    fn given(&self, setting: &Setting) -> Option<(String, String)> {
+        self.outside_file(setting).or_else(|| self.file.get(setting.key))
+    }
+
+    /// The value of a flag or an environment variable, with its origin. An empty variable is
+    /// absent, since orchestrators cannot unset one.
+    fn outside_file(&self, setting: &Setting) -> Option<(String, String)> {
+        if let Some(value) = self.flags.get(setting.key) {
+            return Some((value.clone(), format!("flag --{}", setting.flag())));
         }
-        let variable = variable(name);
+        let variable = setting.variable();
         let value = (self.environment)(&variable).filter(|value| !value.is_empty())?;
-        Some((value, Origin::Environment(variable)))
+        Some((value, format!("environment {variable}")))
     }
 
-    /// The resolved settings, or all errors.
-    pub(super) fn finish<T>(self, resolved: Option<T>) -> Result<T, SettingErrors> {
-        resolved.filter(|_| self.errors.is_empty()).ok_or(SettingErrors(self.errors))
+    /// The parsed settings, or all errors.
+    pub(super) fn parse<S: Settings>(mut self) -> Result<S, SettingErrors> {
+        let parsed = S::parse(&mut self);
+        parsed.filter(|_| self.errors.is_empty()).ok_or(SettingErrors(self.errors))
     }
 }

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName}
 use tokio_rustls::rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 
 use crate::client::connection::{Credential, NO_CERTIFICATE};
-use crate::config::Top;
+use crate::config::{Caller, Top};
 use crate::failure::Failure;
 use polynym_exposition::Scrape;
 
@@ -36,9 +36,9 @@ pub struct Scraper {
 impl Scraper {
     /// Reads the files that the settings name.
     pub fn new(settings: Top) -> Result<Self, Failure> {
-        let authorization = Credential::read(settings.token_file.as_deref())?.header();
+        let authorization = Credential::read(settings.caller.token_file.as_deref())?.header();
         let tls = match settings.metrics.scheme_str() {
-            Some("https") => Some(connector(&settings)?),
+            Some("https") => Some(connector(&settings.caller)?),
             _ => None,
         };
         Ok(Self { settings, authorization, tls })
@@ -46,7 +46,7 @@ impl Scraper {
 
     /// The current metrics.
     pub async fn scrape(&self) -> Result<Scrape, String> {
-        tokio::time::timeout(self.settings.timeout, self.fetch())
+        tokio::time::timeout(self.settings.caller.timeout, self.fetch())
             .await
             .unwrap_or_else(|_| Err("no answer within the --timeout".to_owned()))
     }
@@ -107,9 +107,9 @@ fn without_port(error: impl Display) -> String {
 
 /// Trusts the given certificate authorities or those of the system, and presents the caller's
 /// certificate.
-fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
+fn connector(caller: &Caller) -> Result<TlsConnector, Failure> {
     let mut roots = RootCertStore::empty();
-    match &settings.ca {
+    match &caller.ca {
         Some(path) => {
             let failure = |error: &dyn ToString| setting_failure("--ca", path, error);
             for certificate in CertificateDer::pem_file_iter(path).map_err(|e| failure(&e))? {
@@ -128,7 +128,7 @@ fn connector(settings: &Top) -> Result<TlsConnector, Failure> {
         .with_protocol_versions(DEFAULT_VERSIONS)
         .map_err(|error| Failure::Other(error.to_string()))?
         .with_root_certificates(roots);
-    let config = match &settings.certificate {
+    let config = match caller.cert.as_ref().zip(caller.key.as_ref()) {
         Some((certificate, key)) => {
             let failure = |error: &dyn ToString| setting_failure("--cert", certificate, error);
             let chain = CertificateDer::pem_file_iter(certificate)

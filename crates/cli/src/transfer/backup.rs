@@ -13,6 +13,7 @@ use crate::failure::Failure;
 use crate::{files, output};
 use polynym_proto::v1::BackupStoreRequest;
 
+/// The examples of `polynym backup`, with the restore of the backup.
 pub const EXAMPLES: &str = "\
 Examples:
   polynym backup polynym-2026-01-31.redb

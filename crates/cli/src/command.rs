@@ -1,47 +1,15 @@
-//! The program's arguments. Each subcommand's own arguments are in its module.
+//! The commands of this crate. Each command's own arguments are in its module.
 
-use clap::{Parser, Subcommand};
+use clap::Subcommand;
 
-use super::offline::{completions, id, openapi, store, token};
+use super::offline::{completions, id, openapi, token};
 use super::tenant::{self, renormalize, usage};
 use super::{attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
-use crate::config::{Flags, Serve, Top};
+use crate::config::{Flags, Top};
 
-/// A user directory where one user has many names.
-///
-/// Every setting has a flag, an environment variable and a key in the TOML file that --config
-/// names. A flag wins over the environment, the environment over the file.
-#[derive(Parser)]
-#[command(name = "polynym", version, max_term_width = 120, after_help = EXAMPLES)]
-pub struct Arguments {
-    /// The command.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  polynym serve --sample
-  polynym resolve email:joe.smith@example.com handle:joe
-
-Exit status: 0 success, 1 failure, 2 wrong usage or configuration.";
-
-const SERVE_EXAMPLES: &str = "\
-Examples:
-  polynym serve --sample
-  polynym serve --listen 127.0.0.1:7171 --store embedded:/var/lib/polynym --log-format json
-  POLYNYM_LOG=debug polynym serve --config /etc/polynym.toml
-  polynym serve --ephemeral";
-
-/// The commands of the program.
+/// The commands that open no store.
 #[derive(Subcommand)]
 pub enum Command {
-    /// Run a server.
-    #[command(after_help = SERVE_EXAMPLES)]
-    Serve(Flags<Serve>),
-    /// Create, inspect, upgrade and verify a store. Needs no server.
-    #[command(subcommand, after_help = store::EXAMPLES)]
-    Store(store::Store),
     /// Find the users that identifiers belong to.
     #[command(after_help = resolve::EXAMPLES)]
     Resolve(resolve::Resolve),
@@ -72,9 +40,6 @@ pub enum Command {
     /// Back up the embedded store of a running server to a file.
     #[command(after_help = transfer::backup::EXAMPLES)]
     Backup(transfer::backup::Backup),
-    /// Restore an embedded store from a backup. Needs no server.
-    #[command(after_help = transfer::backup::EXAMPLES)]
-    Restore(store::Restore),
     /// Print made-up users as JSON Lines for `import`. Needs no server.
     #[command(after_help = transfer::sample::EXAMPLES)]
     Sample(transfer::sample::Sample),

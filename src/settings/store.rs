@@ -5,10 +5,7 @@ use std::path::PathBuf;
 
 use mongodb::error::ErrorKind;
 use mongodb::options::ConnectionString;
-
-use super::client::Output;
-use super::setting::Setting;
-use super::values::{Resolve, Values};
+use polynym_cli::config::{Output, settings};
 
 /// The location of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,56 +22,29 @@ pub enum StoreChoice {
 #[derive(Clone, PartialEq, Eq)]
 pub struct MongoUri(String);
 
-/// The settings of `polynym store init`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Store {
-    /// The store.
-    pub store: StoreChoice,
+settings! {
+    /// The location of the store.
+    pub struct StoreSettings {
+        /// Location of the store: embedded:FOLDER or mongodb://HOST/DATABASE.
+        pub store: StoreChoice = ("STORE", "embedded:./polynym-data", choice),
+    }
 }
 
-/// The settings of `polynym store status` and `polynym store verify`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoreReport {
-    /// The store.
-    pub store: StoreChoice,
-    /// The output settings.
-    pub output: Output,
+settings! {
+    /// The settings of `polynym store status` and `polynym store verify`.
+    pub struct StoreReport {
+        /// The location.
+        pub location: StoreSettings,
+        /// The output.
+        pub output: Output,
+    }
 }
-
-pub const STORE: Setting = Setting::new(
-    "store",
-    "STORE",
-    "embedded:./polynym-data",
-    "Location of the store: embedded:FOLDER or mongodb://HOST/DATABASE",
-);
 
 const FORMS: &str =
     "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
 
-impl Resolve for Store {
-    fn settings() -> Vec<&'static Setting> {
-        vec![&STORE]
-    }
-
-    fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        Some(Self { store: values.get(&STORE, choice)? })
-    }
-}
-
-impl Resolve for StoreReport {
-    fn settings() -> Vec<&'static Setting> {
-        [Store::settings(), Output::settings()].concat()
-    }
-
-    fn resolve(values: &mut Values<'_>) -> Option<Self> {
-        let store = values.get(&STORE, choice);
-        let output = Output::resolve(values);
-        Some(Self { store: store?, output: output? })
-    }
-}
-
 /// The store that `text` names.
-pub fn choice(text: &str) -> Result<StoreChoice, String> {
+fn choice(text: &str) -> Result<StoreChoice, String> {
     match text.split_once(':') {
         Some(("embedded", folder)) if !folder.is_empty() => {
             Ok(StoreChoice::Embedded(folder.into()))

@@ -1,12 +1,13 @@
-//! The arguments of `polynym store …`, which the program's main runs: clients do not import stores.
+//! The arguments of `polynym store …`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use polynym_cli::config::Flags;
 
-use crate::config::{self, Flags, StoreReport};
+use crate::settings::{StoreReport, StoreSettings};
 
-pub(crate) const EXAMPLES: &str = "\
+pub(super) const EXAMPLES: &str = "\
 Examples:
   polynym store init --store mongodb://127.0.0.1:27017/polynym
   polynym store status
@@ -86,7 +87,7 @@ pub struct Restore {
     pub file: PathBuf,
     /// The store: a folder that is empty or does not exist.
     #[command(flatten)]
-    pub settings: Flags<config::Store>,
+    pub settings: Flags<StoreSettings>,
 }
 
 /// `polynym store init`.
@@ -100,7 +101,7 @@ pub struct Init {
     pub no_spread: bool,
     /// The store.
     #[command(flatten)]
-    pub settings: Flags<config::Store>,
+    pub settings: Flags<StoreSettings>,
 }
 
 /// `polynym store status`.
@@ -116,7 +117,7 @@ pub struct Status {
 pub struct Upgrade {
     /// The store.
     #[command(flatten)]
-    pub settings: Flags<config::Store>,
+    pub settings: Flags<StoreSettings>,
 }
 
 /// `polynym store confirm-clock`.
@@ -124,7 +125,7 @@ pub struct Upgrade {
 pub struct ConfirmClock {
     /// The store.
     #[command(flatten)]
-    pub settings: Flags<config::Store>,
+    pub settings: Flags<StoreSettings>,
 }
 
 /// `polynym store verify`.
