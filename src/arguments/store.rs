@@ -11,7 +11,7 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   polynym store init --store mongodb://127.0.0.1:27017/polynym
   polynym store status
-  polynym store verify --mend
+  polynym store verify --repair
   polynym store upgrade";
 
 const INIT_EXAMPLES: &str = "\
@@ -51,7 +51,7 @@ Example:
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   polynym store verify --store embedded:/var/lib/polynym
-  polynym store verify --store mongodb://127.0.0.1:27017/polynym --mend
+  polynym store verify --store mongodb://127.0.0.1:27017/polynym --repair
   polynym store verify --json --show-keys > findings.jsonl
 
 Exit status: 0 no inconsistencies remain; 1 some remain, or the store could not be read.";
@@ -132,8 +132,8 @@ pub struct ConfirmClock {
 #[derive(Args)]
 pub struct Verify {
     /// Repair claims from the users: create, reassign or delete them.
-    #[arg(long)]
-    pub mend: bool,
+    #[arg(long, alias = "mend")]
+    pub repair: bool,
     /// Show identity keys, which are personal data, instead of hashes that hold for one run.
     #[arg(long)]
     pub show_keys: bool,

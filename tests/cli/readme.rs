@@ -308,8 +308,11 @@ fn documents_are_parsed() {
         (second.command.as_str(), second.output.as_str(), second.position.as_str()),
         ("three", "", "a.md:7")
     );
-    let page = format!("{text}`store verify --mend` `store` `store it` in `code`");
-    assert_eq!(named(&page), ["id new -n 3", "serve --sample", "store verify --mend", "store it"]);
+    let page = format!("{text}`store verify --repair` `store` `store it` in `code`");
+    assert_eq!(
+        named(&page),
+        ["id new -n 3", "serve --sample", "store verify --repair", "store it"]
+    );
     assert_eq!(missing("serve --smaple").as_deref(), Some("serve has no --smaple"));
     assert!(missing("sreve").is_some() && missing("store clock").is_some());
     assert_eq!(missing("import - --tenant a | polynym x"), None);

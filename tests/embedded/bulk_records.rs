@@ -133,7 +133,7 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     expected.push("tenantless_bulk");
     expected.extend(vec!["stray_bulk_time"; strays]);
     expected.sort_unstable();
-    for arguments in [&[][..], &["--mend"]] {
+    for arguments in [&[][..], &["--repair"]] {
         let mut found: Vec<_> = findings(arguments, &name).into_iter().map(|one| one.0).collect();
         found.sort_unstable();
         assert_eq!(found, expected, "{arguments:?}");

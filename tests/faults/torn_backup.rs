@@ -1,5 +1,5 @@
 //! A server on a backup that is no snapshot, with users of one time and identities of another. It
-//! resolves no name whose claim and user disagree, and `store verify --mend` repairs the store
+//! resolves no name whose claim and user disagree, and `store verify --repair` repairs the store
 //! while it is served.
 
 use std::sync::Arc;
@@ -127,12 +127,12 @@ impl Backup {
         linked
     }
 
-    /// Repairs claims by `store verify --mend`. Findings about histories may remain: they cannot be
+    /// Repairs claims by `store verify --repair`. Findings about histories may remain: they cannot be
     /// repaired.
     async fn repair(&self) {
         let uri = self.set.uri(&self.name, "");
         let mut findings = String::new();
-        for arguments in [&["verify", "--mend"][..], &["verify", "--json"]] {
+        for arguments in [&["verify", "--repair"][..], &["verify", "--json"]] {
             let mut command = polynym(&["store"]);
             command.args(arguments).args(["--store", &uri]);
             let output = spawn_blocking(move || command.output().unwrap()).await.unwrap();

@@ -139,7 +139,7 @@ pub enum Error {
     /// or its undo data has values that no call can set.
     #[error(
         "the record of this user names a user that it is not merged with, or its undo data is \
-         damaged: an operator can repair it with `polynym store verify --mend`"
+         damaged: an operator can repair it with `polynym store verify --repair`"
     )]
     MergeDamaged {
         /// The user.

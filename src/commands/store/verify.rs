@@ -16,15 +16,15 @@ use serde::Serialize;
 
 use super::failures::{no_temporary, other};
 
-/// Verifies a store, and repairs it with `mend`.
-pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<(), Failure> {
+/// Verifies a store, and repairs it with `repair`.
+pub async fn run(settings: &StoreReport, repair: bool, show_keys: bool) -> Result<(), Failure> {
     let json = settings.output.json;
     let mut report = Report { json, keys: Keys::new(show_keys), bar: None, printed: Ok(()) };
     let outcome = match &settings.location.store {
         StoreChoice::Embedded(folder) => {
             integrity::verify(
                 &embedded::IntegritySession::open(folder).map_err(other)?,
-                mend,
+                repair,
                 &mut report,
             )
             .await
@@ -33,7 +33,7 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
             let store = mongo::IntegritySession::open(uri.as_str())
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))?;
-            let outcome = integrity::verify(&store, mend, &mut report).await;
+            let outcome = integrity::verify(&store, repair, &mut report).await;
             store.close().await;
             outcome
         }
@@ -44,7 +44,7 @@ pub async fn run(settings: &StoreReport, mend: bool, show_keys: bool) -> Result<
     report.printed?;
     match json {
         true => output::print_json(&Totals::of(&summary))?,
-        false => output::print(&totals_text(&summary, mend))?,
+        false => output::print(&totals_text(&summary, repair))?,
     }
 
     if summary.is_clean() { Ok(()) } else { Err(Failure::AlreadyReported) }
@@ -56,17 +56,17 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn totals_text(summary: &Summary, mend: bool) -> String {
+fn totals_text(summary: &Summary, repair: bool) -> String {
     let Summary { users, claims, findings, repaired, repairable } = *summary;
     let read = format!("{users} users and {claims} claims read");
-    match (findings, mend) {
+    match (findings, repair) {
         (0, _) => format!("{read}: no inconsistency\n"),
         (_, true) => {
             let left = findings - repaired;
             format!("{read}: {findings} findings, {repaired} repaired, {left} left\n")
         }
         (_, false) => {
-            format!("{read}: {findings} findings; --mend would repair {repairable} of them\n")
+            format!("{read}: {findings} findings; --repair would repair {repairable} of them\n")
         }
     }
 }
@@ -181,7 +181,7 @@ impl Shown {
             document: finding.document.as_ref().map(|document| keys.text(document)),
             repair: match finding.repair {
                 RepairState::Done => "yes",
-                RepairState::Pending => "with --mend",
+                RepairState::Pending => "with --repair",
                 RepairState::Impossible => "no",
             },
             remedy: finding.fault.remedy(),
@@ -200,7 +200,7 @@ impl Shown {
         about.extend(self.document.as_ref().map(|document| format!("document {document}")));
         let repair = match finding.repair {
             RepairState::Done => "repaired: ",
-            RepairState::Pending => "with --mend ",
+            RepairState::Pending => "with --repair ",
             RepairState::Impossible => "not repaired: ",
         };
 

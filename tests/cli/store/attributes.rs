@@ -70,10 +70,10 @@ async fn an_index_is_repaired() {
     let text = stdout(&store(&["verify"], &name));
     let lacks = format!("user {}: the index of searches lacks values", id(8));
     assert!(text.contains(&lacks), "{text}");
-    assert!(text.ends_with("4 findings; --mend would repair 4 of them\n"), "{text}");
+    assert!(text.ends_with("4 findings; --repair would repair 4 of them\n"), "{text}");
     assert!(!text.contains("team") && !text.contains("default"), "an entry is shown: {text}");
 
-    let mut found_words = findings(&["--mend"], &name);
+    let mut found_words = findings(&["--repair"], &name);
     found_words.sort();
     let mut wanted = vec![
         expected("unindexed", 8),
@@ -112,7 +112,7 @@ async fn an_index_during_a_change_is_sound() {
     let done = TenantChange::FinishIndexChanges(Timestamp::MAX);
     open(folder.path()).mutate(tenant(done)).await.unwrap();
     let strays: Vec<_> = (1..10).step_by(2).map(|n| expected("stray_entry", n)).collect();
-    assert_eq!(findings(&["--mend"], &name), strays);
+    assert_eq!(findings(&["--repair"], &name), strays);
     assert_eq!(findings(&[], &name), []);
 }
 
@@ -134,7 +134,7 @@ async fn a_lost_name_is_found() {
     }
     transaction.commit().unwrap();
     let all: Vec<_> = (0..4).map(|n| expected("unnamed", n)).collect();
-    assert_eq!(findings(&["--mend"], &name), all);
+    assert_eq!(findings(&["--repair"], &name), all);
     let text = stdout(&store(&["verify"], &name));
     assert!(text.contains("an attribute of a user has no name"), "{text}");
 
@@ -142,5 +142,5 @@ async fn a_lost_name_is_found() {
     transaction.open_table(NAMES).unwrap().insert(("default", 0), (0, "team")).unwrap();
     transaction.open_table(NAMES).unwrap().remove(("default", 1)).unwrap();
     transaction.commit().unwrap();
-    assert_eq!(findings(&["--mend"], &name), [expected("unnamed", 1), expected("unnamed", 3)]);
+    assert_eq!(findings(&["--repair"], &name), [expected("unnamed", 1), expected("unnamed", 3)]);
 }

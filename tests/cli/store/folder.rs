@@ -143,7 +143,7 @@ async fn lost_claims_are_restored() {
     folder.write(|transaction| {
         transaction.open_table(IDENTITIES).unwrap().retain(|_, _| false).unwrap();
     });
-    let output = store(&["verify", "--mend"], &folder.name());
+    let output = store(&["verify", "--repair"], &folder.name());
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
         stdout(&output)

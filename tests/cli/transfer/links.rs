@@ -80,14 +80,14 @@ fn an_import_into_one_tenant_changes_no_user_of_another() {
     let all = export(&server, &["--tenant", "b"]);
     assert_eq!(all.len(), before.len() + 1);
     let purge = ["user", "purge", &id(7), "--tenant", "a", "--yes"];
-    assert_fails(&server.run(&purge), 1, &["MERGE_DAMAGED", "store verify --mend"]);
+    assert_fails(&server.run(&purge), 1, &["MERGE_DAMAGED", "store verify --repair"]);
     let inbox = ["inbox", "list", &id(7), "--tenant", "a"];
     assert_fails(&server.run(&inbox), 1, &["MERGE_DAMAGED"]);
     assert_eq!(export(&server, &["--tenant", "b"]), all);
 
     drop(server);
     let name = format!("embedded:{}", folder.path().join("store").display());
-    let verified = store(&["verify", "--mend"], &name);
+    let verified = store(&["verify", "--repair"], &name);
     assert!(verified.status.success(), "{}{}", stdout(&verified), stderr(&verified));
     assert!(stdout(&verified).contains("1 findings, 1 repaired"), "{}", stdout(&verified));
     let server = embedded(folder.path(), "store");

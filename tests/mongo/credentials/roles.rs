@@ -176,7 +176,7 @@ impl Store {
         self.damage_claims().await;
         self.damage_bulk_changes().await;
         self.damage_notices().await;
-        self.run("mend", &["store", "verify", "--mend"])
+        self.run("repair", &["store", "verify", "--repair"])
     }
 
     fn database(&self) -> Database {
@@ -333,7 +333,7 @@ async fn a_missing_privilege_is_named() {
         ("polynymInit", "", "createIndex", "`createIndex` on users"),
         ("polynymInit", "meta", "insert", "`insert` on meta"),
         ("polynymVerify", "", "collStats", "`collStats` on users"),
-        ("polynymMend", "identities", "remove", "`remove` on identities"),
+        ("polynymRepair", "identities", "remove", "`remove` on identities"),
     ];
     let attempts = cases.into_iter().enumerate().map(async |(n, case)| {
         let (role, collection, action, named) = case;

@@ -121,7 +121,7 @@ async fn a_lost_name_is_found_on_mongodb() {
     let names = super::database(&uri).await.collection::<Document>("names");
     let shorter = doc! { "$pull": { "n": "level" } };
     assert_eq!(names.update_one(doc! {}, shorter).await.unwrap().modified_count, 1);
-    assert_eq!(findings(&["--mend"], &uri), [expected("unnamed", 1), expected("unnamed", 3)]);
+    assert_eq!(findings(&["--repair"], &uri), [expected("unnamed", 1), expected("unnamed", 3)]);
     names.delete_many(doc! {}).await.unwrap();
     assert_eq!(findings(&[], &uri).len(), 4);
 }

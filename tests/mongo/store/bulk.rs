@@ -90,7 +90,7 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     let mut expected = vec!["tenantless_bulk", "unreadable_bulk", "unreadable_bulk"];
     expected.extend(["unscheduled_bulk"; 4]);
     assert_eq!(words(&[]), expected);
-    assert_eq!(words(&["--mend"]), expected);
+    assert_eq!(words(&["--repair"]), expected);
     assert_eq!(words(&[]), ["unreadable_bulk"; 2]);
     let due = store.due_bulk_changes(now, 10).await.unwrap();
     let mut due: Vec<_> = due.into_iter().map(|change| change.key).collect();

@@ -125,7 +125,7 @@ async fn lost_claims_are_restored() {
     let broken = Broken::new(set.uri("verify_lost", "")).await;
     broken.create(0..700).await;
     broken.claims().delete_many(doc! {}).await.unwrap();
-    let output = store(&["verify", "--mend"], &broken.uri);
+    let output = store(&["verify", "--repair"], &broken.uri);
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(
         stdout(&output)
@@ -147,7 +147,7 @@ async fn elements_of_searches_are_restored() {
     let removed =
         collection.update_one(doc! { "_id": id(users::id(2)) }, doc! { "$unset": { "a": 1 } });
     assert_eq!((renamed.modified_count, removed.await.unwrap().modified_count), (1, 1));
-    for arguments in [&["verify", "--json"][..], &["verify", "--mend", "--json"]] {
+    for arguments in [&["verify", "--json"][..], &["verify", "--repair", "--json"]] {
         let lines = json(&store(arguments, &broken.uri));
         let found: Vec<_> = lines.iter().filter(|line| line["finding"] == "unindexed").collect();
         let named: Vec<_> = found.iter().filter_map(|line| line["user"].as_str()).collect();
@@ -167,7 +167,7 @@ async fn foreign_documents_are_reported_and_left() {
         broken.put(name, doc! { "_id": 7 }).await;
         broken.put(name, doc! { "_id": "joe@example.com" }).await;
     }
-    let output = store(&["verify", "--mend", "--json"], &broken.uri);
+    let output = store(&["verify", "--repair", "--json"], &broken.uri);
     let lines = json(&output);
     assert_eq!((output.status.code(), lines.len()), (Some(1), 5), "{}", stdout(&output));
     assert!(!stdout(&output).contains("joe"), "{}", stdout(&output));

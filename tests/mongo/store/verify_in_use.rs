@@ -37,10 +37,10 @@ impl Observer for Findings {
     }
 }
 
-async fn audit(uri: &str, mend: bool) -> (Summary, Vec<Finding>) {
+async fn audit(uri: &str, repair: bool) -> (Summary, Vec<Finding>) {
     let mut findings = Findings::default();
     let audit = IntegritySession::open(uri).await.unwrap();
-    let summary = verify(&audit, mend, &mut findings).await.unwrap();
+    let summary = verify(&audit, repair, &mut findings).await.unwrap();
     (summary, findings.0)
 }
 
@@ -141,8 +141,8 @@ async fn notices_without_an_owner_are_removed() {
     let all = client.database("inbox_strays").collection::<Document>("users");
     all.delete_many(doc! {}).await.unwrap();
     add(2).await;
-    for (mend, expected) in [(false, 2), (true, 2), (false, 0)] {
-        let (_, findings) = audit(&uri, mend).await;
+    for (repair, expected) in [(false, 2), (true, 2), (false, 0)] {
+        let (_, findings) = audit(&uri, repair).await;
         let strays = findings.iter().filter(|found| found.fault == Inconsistency::StrayNotice);
         assert_eq!(strays.count(), expected, "{findings:?}");
     }
@@ -167,8 +167,8 @@ async fn unreadable_notices_are_reported() {
     notices.update_one(doc! {}, damage).bypass_document_validation(true).await.unwrap();
     let insert = notices.insert_one(doc! { "_id": "no row" });
     insert.bypass_document_validation(true).await.unwrap();
-    for mend in [false, true] {
-        let (summary, findings) = audit(&uri, mend).await;
+    for repair in [false, true] {
+        let (summary, findings) = audit(&uri, repair).await;
         assert_eq!((summary.findings, summary.repaired, summary.repairable), (2, 0, 0));
         assert!(findings.iter().all(|found| found.fault == Inconsistency::UnreadableNotice));
         let documents: Vec<_> =

@@ -117,7 +117,7 @@ impl IntegritySession {
     }
 
     /// Repairs a candidate, if it needs repair, unless users change concurrently.
-    async fn mend_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
+    async fn repair_one(&self, candidate: &Candidate) -> Result<bool, Fault> {
         let deadline = Instant::now() + self.collections.timeout;
         match retry_transient(deadline, || self.attempt(candidate, deadline)).await {
             Err(fault) if fault.is_duplicate() => Ok(false),
@@ -332,9 +332,9 @@ impl CheckableStore for IntegritySession {
     }
 
     async fn repair(&self, candidates: &[Candidate]) -> Result<Vec<bool>, Error> {
-        let one = |n: usize| self.mend_one(&candidates[n]);
-        let mended = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
-        Ok(mended.try_collect().await?)
+        let one = |n: usize| self.repair_one(&candidates[n]);
+        let repaired = stream::iter(0..candidates.len()).map(one).buffered(MAX_CONCURRENT);
+        Ok(repaired.try_collect().await?)
     }
 }
 

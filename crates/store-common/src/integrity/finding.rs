@@ -167,7 +167,7 @@ pub struct Summary {
     pub findings: u64,
     /// Findings that were repaired.
     pub repaired: u64,
-    /// Findings that `--mend` would repair.
+    /// Findings that `--repair` would repair.
     pub repairable: u64,
 }
 

@@ -67,7 +67,7 @@ fn expected(faults: &[(&str, Option<usize>, &str)]) -> Found {
         .collect()
 }
 
-/// Repairable faults: `verify` finds exactly these, announces the work of `--mend`, hides keys by
+/// Repairable faults: `verify` finds exactly these, announces the work of `--repair`, hides keys by
 /// default, and repairs all.
 pub async fn repairable(broken: &dyn Breakable) {
     let name = broken.name();
@@ -105,10 +105,10 @@ pub async fn repairable(broken: &dyn Breakable) {
     assert_eq!(output.status.code(), Some(1));
     let text = stdout(&output);
     assert!(text.contains(&id(1).to_string()) && text.contains("email #"), "{text}");
-    assert!(text.ends_with("8 findings; --mend would repair 8 of them\n"), "{text}");
+    assert!(text.ends_with("8 findings; --repair would repair 8 of them\n"), "{text}");
     assert!(!text.contains("@example.com") && !text.contains("lost"), "a key is shown: {text}");
 
-    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    let output = store(&["verify", "--repair", "--json", "--show-keys"], &name);
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
     assert_eq!(found(&output), faults);
     assert!(
@@ -116,7 +116,7 @@ pub async fn repairable(broken: &dyn Breakable) {
         "{}",
         stdout(&output)
     );
-    let again = store(&["verify", "--mend"], &name);
+    let again = store(&["verify", "--repair"], &name);
     assert!(
         again.status.success() && stdout(&again).contains("no inconsistency"),
         "{}",
@@ -155,7 +155,7 @@ pub async fn unrepairable(broken: &dyn Breakable) {
         ("unreadable_user", Some(7), String::new()),
     ];
     let left: Vec<_> = left.iter().map(|(word, n, key)| (*word, *n, key.as_str())).collect();
-    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    let output = store(&["verify", "--repair", "--json", "--show-keys"], &name);
     assert_eq!(output.status.code(), Some(1), "{}{}", stdout(&output), stderr(&output));
     let lost = email(8);
     // These users store no rules version, which means the first.
@@ -163,7 +163,7 @@ pub async fn unrepairable(broken: &dyn Breakable) {
     let older = older.each_ref().map(|(n, key)| ("differs", Some(*n), key.as_str()));
     let all = [left.as_slice(), &[("unclaimed", Some(8), lost.as_str())], &older].concat();
     assert_eq!(found(&output), expected(&all), "{}", stderr(&output));
-    let output = store(&["verify", "--mend", "--json", "--show-keys"], &name);
+    let output = store(&["verify", "--repair", "--json", "--show-keys"], &name);
     assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&left)));
     assert!(
         json(&output).iter().take(10).all(|line| line["settled"] == "no"),
@@ -228,9 +228,9 @@ pub async fn links(broken: &dyn Breakable) {
     };
     let output = store(&["verify", "--json"], &name);
     assert_eq!(found_links(&output), (Some(1), all.clone()), "{}", stderr(&output));
-    let output = store(&["verify", "--mend", "--json"], &name);
+    let output = store(&["verify", "--repair", "--json"], &name);
     assert_eq!(found_links(&output), (Some(1), all));
-    let output = store(&["verify", "--mend", "--json"], &name);
+    let output = store(&["verify", "--repair", "--json"], &name);
     assert_eq!((output.status.code(), found(&output)), (Some(1), expected(&orphans)));
     broken.assert_there(&[0]).await;
     purge_orphans(&name);

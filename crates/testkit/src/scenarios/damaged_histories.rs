@@ -21,9 +21,9 @@ pub async fn create(store: &impl Mutations) {
     }
 }
 
-/// The sorted words and users of the findings of `store verify --mend`.
+/// The sorted words and users of the findings of `store verify --repair`.
 pub fn findings(name: &str) -> Vec<(String, String)> {
-    let mut found = store_command::findings(&["--mend"], name);
+    let mut found = store_command::findings(&["--repair"], name);
     found.sort();
     found
 }
