@@ -127,8 +127,8 @@ impl Backup {
         linked
     }
 
-    /// Repairs claims by `store verify --repair`. Findings about histories may remain: they cannot be
-    /// repaired.
+    /// Repairs claims by `store verify --repair`. Findings about histories may remain: they cannot
+    /// be repaired.
     async fn repair(&self) {
         let uri = self.set.uri(&self.name, "");
         let mut findings = String::new();
