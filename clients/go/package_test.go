@@ -41,7 +41,7 @@ func main() {
 `
 
 // TestTheModuleInstalls packs the module as a proxy serves it, and calls a server from another
-// module that has it from there. Its dependencies are those of the cache.
+// module that has it from there. Its dependencies are those of the cache, or of the proxies.
 func TestTheModuleInstalls(t *testing.T) {
 	module := newModule(t)
 	pack(t, filepath.Join(module.proxy, modulePath, "@v"))
@@ -66,16 +66,17 @@ func TestTheModuleIsUsedFromACheckout(t *testing.T) {
 }
 
 // module is an empty module with the user's program.
-type module struct{ folder, proxy, cache string }
+type module struct{ folder, proxy, cache, proxies string }
 
 func newModule(t *testing.T) module {
 	t.Helper()
-	cache, err := exec.Command("go", "env", "GOMODCACHE").Output()
+	settings, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		t.Skip("there is no go on the PATH")
 	}
+	cache, proxies, _ := strings.Cut(strings.TrimSpace(string(settings)), "\n")
 	folder := t.TempDir()
-	created := module{folder, filepath.Join(folder, "proxy"), strings.TrimSpace(string(cache))}
+	created := module{folder, filepath.Join(folder, "proxy"), cache, proxies}
 	writeNew(t, filepath.Join(folder, "program", "main.go"), userProgram)
 	created.run(t, "go", "mod", "init", "program")
 	return created
@@ -87,7 +88,7 @@ func (m module) run(t *testing.T, name string, arguments ...string) string {
 	command.Dir = filepath.Join(m.folder, "program")
 	command.Env = append(os.Environ(),
 		"GOFLAGS=-mod=mod -modcacherw -trimpath", "GOSUMDB=off", "GOWORK=off",
-		"GOPROXY=file://"+m.proxy+",file://"+m.cache+"/cache/download",
+		"GOPROXY=file://"+m.proxy+",file://"+m.cache+"/cache/download,"+m.proxies,
 		"GOMODCACHE="+filepath.Join(m.folder, "cache"))
 	output, err := command.CombinedOutput()
 	if err != nil {
