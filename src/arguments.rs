@@ -47,9 +47,6 @@ pub enum Command {
     #[command(flatten)]
     Other(Box<polynym_cli::Command>),
     /// Restore an embedded store from a backup. Needs no server.
-    #[command(after_help = BACKUP_EXAMPLES, display_order = BESIDE_BACKUP)]
+    #[command(after_help = BACKUP_EXAMPLES)]
     Restore(store::Restore),
 }
-
-/// The position of `backup` in the help, where `restore` follows it by its name.
-const BESIDE_BACKUP: usize = 11;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::failure::Failure;
@@ -14,11 +14,11 @@ pub fn folder(path: &Path) -> &Path {
 }
 
 /// Opens a file to read, or standard input for `-`.
-pub fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+pub fn open(path: &Path) -> io::Result<Box<dyn Read>> {
     if path.as_os_str() == "-" {
-        return Ok(Box::new(std::io::stdin()));
+        return Ok(Box::new(io::stdin()));
     }
-    Ok(Box::new(File::open(path).map_err(|error| failure(path, error))?))
+    Ok(Box::new(File::open(path)?))
 }
 
 /// A failure that names the file.

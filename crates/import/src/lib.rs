@@ -1,7 +1,7 @@
 //! Imports of files, for the command line and the console: a thread reads lines of JSON or the rows
 //! of a table, a stream sends their users, and the answers say which of them were rejected.
 //!
-//! The memory is bounded: a [`Window`] has the lines that wait for an answer.
+//! The memory is bounded: a window has the lines that wait for an answer.
 
 #![forbid(unsafe_code)]
 
@@ -10,13 +10,13 @@ mod exchange;
 mod lines;
 mod reader;
 mod rejects;
+mod send;
 mod target;
 mod window;
 
 pub use definitions::types;
-pub use exchange::{Exchange, channel, requests};
 pub use lines::{Line, Lines, Unreadable};
-pub use reader::{FileReader, Format, ReadError, is_table_name};
+pub use reader::{Format, ReadError, is_table_name};
 pub use rejects::{Reason, Rejects};
+pub use send::{Import, Observer, SendError, Sent};
 pub use target::Target;
-pub use window::Window;

@@ -48,13 +48,16 @@ pub struct FileReader {
 }
 
 /// The error that ends reading.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be read: in words.
+    #[error("{0}")]
     File(String),
     /// The mapping is wrong: in words.
+    #[error("{0}")]
     Mapping(String),
     /// The rejects cannot be written.
+    #[error("the rejects cannot be written: {0}")]
     Rejects(io::Error),
 }
 

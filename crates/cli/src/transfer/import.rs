@@ -4,31 +4,25 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use futures_util::StreamExt;
 use tokio::signal;
-use tokio::sync::mpsc::Receiver;
-use tokio::time::timeout;
-use tonic::Request;
+use tonic::metadata::MetadataMap;
 
-use super::arguments::{Format, Ids, Import, OnConflict, OnExisting};
+use super::arguments::{Ids, Import, OnConflict, OnExisting};
 use super::changes::Changes;
-use super::inspect;
 use super::report::{Bar, Summary};
-use super::table;
+use super::{arguments, inspect, table};
 use crate::client::Session;
 use crate::client::connection::root_cause;
 use crate::failure::Failure;
 use crate::files;
-use polynym_client::{Answers, Error};
-use polynym_import::{Exchange, FileReader, ReadError, Rejects, Target};
+use polynym_client::Error;
+use polynym_import::{Format, Observer, ReadError, Rejects, SendError, Sent, Target};
 use polynym_proto::v1;
-use polynym_table::{Given, Tally};
+use polynym_table::Given;
 use v1::import_users_request::Options;
-use v1::import_users_response::Progress;
-use v1::{ImportUsersRequest, ImportUsersResponse};
+use v1::import_users_response::{Change, Progress};
 
 /// The time to wait after Ctrl-C for the answers to sent lines.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
@@ -52,8 +46,10 @@ async fn import(command: Import) -> Result<(), Failure> {
     let path = rejects_path(&command);
     let rejects = Arc::new(rejects(&path, &command.file)?);
     let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
-    let Transferred { outcome, progress, rejected_here, changes } =
-        transfer(command, given, &session, &rejects, &path).await?;
+    let file = command.file.clone();
+    let Transferred { sent, changes } = transfer(command, given, &session, &rejects).await?;
+    let Sent { outcome, progress, rejected_here } = sent;
+    let outcome = outcome.map_err(|error| failure(error, &session, (&file, &path)));
     let has_rejects = rejects.finish().map_err(|error| files::failure(&path, error))?;
     // Keeps a file that --rejects names: it may be something else.
     if outcome.is_ok() && !names_rejects_file && !has_rejects {
@@ -91,11 +87,7 @@ async fn import(command: Import) -> Result<(), Failure> {
 
 /// The result of sending a file.
 struct Transferred {
-    /// The counts of the cells of a table, or the failure that ended the import.
-    outcome: Result<Tally, Failure>,
-    progress: Progress,
-    /// Lines that the reader rejected, without sending them.
-    rejected_here: i64,
+    sent: Sent<Failure>,
     changes: Changes,
 }
 
@@ -105,29 +97,42 @@ async fn transfer(
     given: Given,
     session: &Session,
     rejects: &Arc<Rejects>,
-    path: &Path,
 ) -> Result<Transferred, Failure> {
     let bar = Bar::new(&command.file);
-    let (sender, receiver) = polynym_import::channel();
-    let options = options(session, &command);
     let changes = Changes::new(command.changes.as_deref())?;
-    let exchange = Exchange::new(rejects.clone());
-    let reader = exchange.reader(sender, options.clone());
-    let reader_thread = spawn(reader, command, session.tenant(), given)?;
-
-    let mut transfer = Transfer { exchange, path, bar: &bar, changes };
-    let end = transfer.run(session, options, receiver).await;
-    let Transfer { exchange, changes, .. } = transfer;
-    exchange.window.close();
-    bar.clear();
-    let outcome = match end {
-        // The reader may block on its input: do not wait for it.
-        Ok(End::Interrupted) => Err(Failure::Interrupted),
-        Ok(End::Complete) => finish(reader_thread, &exchange),
-        Err(failure) => Err(failure),
+    let import = polynym_import::Import {
+        options: options(session, &command),
+        headers: MetadataMap::new(),
+        format: format(&command, session.tenant(), given),
+        rejects: rejects.clone(),
+        grace: SHUTDOWN_GRACE,
     };
-    let (progress, rejected_here) = (exchange.progress, exchange.rejected_here());
-    Ok(Transferred { outcome, progress, rejected_here, changes })
+    let mut progress = Shown { bar: &bar, changes };
+    let open =
+        move || files::open(&command.file).map_err(|error| ReadError::File(error.to_string()));
+    let stop = async { drop(signal::ctrl_c().await) };
+    let sent = import.send(session.client(), open, stop, &mut progress).await;
+    let changes = progress.changes;
+    bar.clear();
+    Ok(Transferred { sent, changes })
+}
+
+/// Shows an import while it runs.
+struct Shown<'b> {
+    bar: &'b Bar,
+    changes: Changes,
+}
+
+impl Observer for Shown<'_> {
+    type Error = Failure;
+
+    fn changed(&mut self, change: &Change) -> Result<(), Failure> {
+        self.changes.add(change)
+    }
+
+    fn progressed(&mut self, progress: &Progress, bytes: u64) {
+        self.bar.set(progress, bytes);
+    }
 }
 
 /// Adds the types of the tenant's attributes for a table. Fails before the first row if there is no
@@ -149,70 +154,18 @@ async fn with_types(
     Ok(given)
 }
 
-/// The end of the exchange with the server.
-enum End {
-    Complete,
-    Interrupted,
-}
-
-/// The thread that reads the file.
-type ReaderThread = JoinHandle<Result<(i64, Tally), Failure>>;
-
-fn spawn(
-    reader: FileReader,
-    command: Import,
-    tenant: String,
-    given: Given,
-) -> Result<ReaderThread, Failure> {
-    std::thread::Builder::new()
-        .name("polynym-reader".to_owned())
-        .spawn(move || {
-            let path = &command.file;
-            let format = if is_table(&command) {
-                polynym_import::Format::Table {
-                    given: Box::new(given),
-                    key: command.matches.clone(),
-                }
-            } else {
-                let tenant = command.any_tenant.then_some(tenant);
-                let has_new_ids = command.new_ids;
-                polynym_import::Format::Lines(Target { tenant, has_new_ids })
-            };
-            let outcome = files::open(path).and_then(|file| {
-                reader.run(file, format).map_err(|error| match error {
-                    ReadError::File(error) => files::failure(path, error),
-                    ReadError::Mapping(error) => Failure::Usage(error),
-                    ReadError::Rejects(error) => {
-                        Failure::Other(format!("cannot write the rejects: {error}"))
-                    }
-                })
-            });
-            if outcome.is_err() {
-                reader.close();
-            }
-            outcome
-        })
-        .map_err(|error| Failure::Other(format!("cannot start a thread: {error}")))
-}
-
-/// Fails if the file could not be read to its end, or the server ended early.
-fn finish(reader_thread: ReaderThread, exchange: &Exchange) -> Result<Tally, Failure> {
-    let (lines_read, tally) = reader_thread
-        .join()
-        .map_err(|_| Failure::Other("the reader of the file failed".to_owned()))??;
-    if lines_read == 0 {
-        return Err(Failure::Usage("the file is empty".to_owned()));
+fn format(command: &Import, tenant: String, given: Given) -> Format {
+    if is_table(command) {
+        return Format::Table { given: Box::new(given), key: command.matches.clone() };
     }
-    if !exchange.is_complete(lines_read) {
-        return Err(Failure::Other("the server ended the import early".to_owned()));
-    }
-    Ok(tally)
+    let tenant = command.any_tenant.then_some(tenant);
+    Format::Lines(Target { tenant, has_new_ids: command.new_ids })
 }
 
 /// Whether the file is a table.
 pub fn is_table(command: &Import) -> bool {
     let is_named = || polynym_import::is_table_name(&command.file);
-    command.format.map_or_else(is_named, |format| format == Format::Csv)
+    command.format.map_or_else(is_named, |format| format == arguments::Format::Csv)
 }
 
 /// The rejects of `input`, in the file at `path`. The first one replaces an earlier file.
@@ -280,64 +233,30 @@ fn key(name: String) -> String {
     if is_field { name } else { format!("attributes.{name}") }
 }
 
-/// An import while it runs.
-struct Transfer<'a> {
-    exchange: Exchange,
-    /// The file of rejects.
-    path: &'a Path,
-    bar: &'a Bar,
-    changes: Changes,
-}
-
-impl Transfer<'_> {
-    async fn run(
-        &mut self,
-        session: &Session,
-        options: Options,
-        receiver: Receiver<ImportUsersRequest>,
-    ) -> Result<End, Failure> {
-        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-        let requests = polynym_import::requests(options, receiver).take_until(stopped);
-        let request = Request::new(requests);
-        let mut answers = session.answer(session.admin().import_users(request).await)?;
-        tokio::select! {
-            outcome = self.receive(&mut answers) => {
-                outcome?;
-                return Ok(End::Complete);
-            }
-            _ = signal::ctrl_c() => {}
+/// The failure of an import of `file`, whose rejects go to `rejects`.
+fn failure(
+    error: SendError<Failure>,
+    session: &Session,
+    (file, rejects): (&Path, &Path),
+) -> Failure {
+    match error {
+        SendError::Stopped => Failure::Interrupted,
+        SendError::Refused(error) => session.failure(error),
+        SendError::Lost(error) => lost(&error),
+        SendError::Observer(failure) => failure,
+        SendError::Read(ReadError::File(error)) => files::failure(file, error),
+        SendError::Rejects(error) => files::failure(rejects, error),
+        SendError::Empty | SendError::Read(ReadError::Mapping(_)) => {
+            Failure::Usage(error.to_string())
         }
-
-        // Send no more lines, and wait for the answers to those sent.
-        self.exchange.window.close();
-        drop(stop);
-        match timeout(SHUTDOWN_GRACE, self.receive(&mut answers)).await {
-            Ok(Err(failure)) => Err(failure),
-            Ok(Ok(())) | Err(_) => Ok(End::Interrupted),
+        SendError::EndedEarly | SendError::Thread(_) | SendError::Read(ReadError::Rejects(_)) => {
+            Failure::Other(error.to_string())
         }
-    }
-
-    /// Receives the server's answers until the end of the stream.
-    async fn receive(&mut self, answers: &mut Answers<ImportUsersResponse>) -> Result<(), Failure> {
-        while let Some(answer) = answers.message().await.map_err(lost)? {
-            self.apply(&answer)?;
-        }
-        Ok(())
-    }
-
-    fn apply(&mut self, answer: &ImportUsersResponse) -> Result<(), Failure> {
-        let bytes = self.exchange.apply(answer);
-        let bytes = bytes.map_err(|error| files::failure(self.path, error))?;
-        for change in &answer.changes {
-            self.changes.add(change)?;
-        }
-        self.bar.set(&self.exchange.progress, bytes);
-        Ok(())
     }
 }
 
 /// The failure of an import in progress. Without a reason, the connection broke.
-fn lost(error: Error) -> Failure {
+fn lost(error: &Error) -> Failure {
     let status = error.status();
     if !error.reason().is_empty() {
         return status.clone().into();

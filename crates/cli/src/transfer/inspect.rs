@@ -38,7 +38,7 @@ fn source(path: &Path) -> Result<File, Failure> {
         return File::open(path).map_err(failure);
     }
     let mut copy = tempfile::tempfile().map_err(failure)?;
-    io::copy(&mut files::open(path)?, &mut copy).map_err(failure)?;
+    io::copy(&mut files::open(path).map_err(failure)?, &mut copy).map_err(failure)?;
     Ok(copy)
 }
 

@@ -1,24 +1,21 @@
 //! Sending the lines of a file, as a dry run or an import.
 
+use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use polynym_client::Client;
 use polynym_client::purpose::{OPERATION_ID, encode};
-use polynym_client::{Answers, Client, Error};
-use polynym_import::{Exchange, Format, ReadError, Rejects, Target};
-use polynym_proto::v1::ImportUsersResponse;
-use polynym_table::{Given, Tally};
-use tokio::task::JoinHandle;
-use tokio::time::timeout;
-use tonic::Request;
+use polynym_import::{Format, Import, Observer, Rejects, SendError, Target};
+use polynym_proto::v1::import_users_response::{Change, Progress};
+use polynym_table::Given;
+use tonic::metadata::MetadataMap;
 
 use super::job::{Job, JobKind};
 use super::kept_file::{Appender, KeptFile};
 use super::options::ImportOptions;
 use super::outcome::{Outcome, RejectReason};
-use super::stop::Stop;
 use super::upload::Upload;
 use super::{advice, shown};
 
@@ -37,9 +34,6 @@ pub struct Plan {
     /// The id of the import in the history.
     pub operation_id: String,
 }
-
-/// The thread that reads the file: the number of its lines, and how a table was read.
-type Reader = JoinHandle<Result<(i64, Tally), ReadError>>;
 
 /// Sends the lines of a file, and ends the work.
 pub async fn transfer(upload: Arc<Upload>, job: Arc<Job>, plan: Plan) {
@@ -69,28 +63,41 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     let rejects = Arc::new(Rejects::new(move || {
         Ok(Box::new(Appender(file.clone())) as Box<dyn Write + Send>)
     }));
-    let mut sending = Sending {
-        exchange: Exchange::new(rejects),
-        job,
-        outcome: Outcome {
-            is_dry_run,
-            options: plan.options.clone(),
-            operation_id: plan.operation_id.clone(),
-            rejects: Some(plan.rejects.clone()),
-            ..Outcome::default()
+    let mut headers = MetadataMap::new();
+    if let Ok(id) = encode(&plan.operation_id) {
+        headers.insert(OPERATION_ID, id);
+    }
+    let key = Some(&plan.options.key).filter(|key| !key.is_empty()).cloned();
+    let import = Import {
+        options: plan.options.message(&upload.tenant, is_dry_run),
+        headers,
+        format: match plan.given {
+            Some(given) => Format::Table { given: Box::new(given), key },
+            None => Format::Lines(Target::default()),
         },
+        rejects: rejects.clone(),
+        grace: STOP_GRACE,
     };
-    let ended = sending.run(upload, &plan).await;
-    let Sending { exchange, mut outcome, .. } = sending;
+    let outcome = Outcome {
+        is_dry_run,
+        options: plan.options,
+        operation_id: plan.operation_id,
+        rejects: Some(plan.rejects),
+        ..Outcome::default()
+    };
+    let mut sending = Sending { job, outcome };
+    let source = upload.file.reader(job.stop.clone());
+    let sent = import.send(&plan.client, move || Ok(source), job.stop.wait(), &mut sending).await;
+    let mut outcome = sending.outcome;
     outcome.was_stopped = job.stop.is_set();
-    match ended {
+    match sent.outcome {
         Ok(tally) => outcome.tally = tally,
         Err(_) if outcome.was_stopped => {}
-        Err(error) => outcome.error = advice(&error),
+        Err(error) => outcome.error = advice(&message(&error)),
     }
-    outcome.progress = exchange.progress;
-    outcome.rejected = exchange.progress.rejected + exchange.rejected_here();
-    let reasons = exchange.rejects.reasons().into_iter().map(|(name, own)| RejectReason {
+    outcome.progress = sent.progress;
+    outcome.rejected = sent.progress.rejected + sent.rejected_here;
+    let reasons = rejects.reasons().into_iter().map(|(name, own)| RejectReason {
         name,
         count: own.count,
         line: own.line,
@@ -102,94 +109,32 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
 
 /// Lines that are being sent.
 struct Sending<'j> {
-    exchange: Exchange,
     job: &'j Job,
     outcome: Outcome,
 }
 
-impl Sending<'_> {
-    /// Returns how a table was read, or why it ended early.
-    async fn run(&mut self, upload: &Arc<Upload>, plan: &Plan) -> Result<Tally, String> {
-        let options = plan.options.message(&upload.tenant, self.outcome.is_dry_run);
-        let (sender, receiver) = polynym_import::channel();
-        let reader = self.exchange.reader(sender, options.clone());
-        let format = match plan.given.clone() {
-            Some(given) => {
-                let key = Some(&plan.options.key).filter(|key| !key.is_empty()).cloned();
-                Format::Table { given: Box::new(given), key }
-            }
-            None => Format::Lines(Target::default()),
-        };
-        let (file, stop) = (upload.file.clone(), self.job.stop.clone());
-        let source = file.reader(stop.clone());
-        let reader = tokio::task::spawn_blocking(move || reader.run(source, format));
+impl Observer for Sending<'_> {
+    type Error = Infallible;
 
-        let stopped = stop.clone();
-        let requests = polynym_import::requests(options, receiver)
-            .take_until(async move { stopped.wait().await });
-        let mut request = Request::new(requests);
-        if let Ok(id) = encode(&plan.operation_id) {
-            request.metadata_mut().insert(OPERATION_ID, id);
-        }
-        let answers = plan.client.admin().import_users(request).await;
-        let received = match answers {
-            Ok(mut answers) => self.receive(&mut answers, &stop).await,
-            Err(error) => Err(message(&error)),
-        };
-        self.exchange.window.close();
-        received?;
-        self.finish(reader).await
-    }
-
-    /// Receives answers until the end of the stream, or a while after a stop.
-    async fn receive(
-        &mut self,
-        answers: &mut Answers<ImportUsersResponse>,
-        stop: &Stop,
-    ) -> Result<(), String> {
-        tokio::select! {
-            received = self.receive_all(answers) => return received,
-            () = stop.wait() => {}
-        }
-        self.exchange.window.close();
-        timeout(STOP_GRACE, self.receive_all(answers)).await.unwrap_or(Ok(()))
-    }
-
-    async fn receive_all(
-        &mut self,
-        answers: &mut Answers<ImportUsersResponse>,
-    ) -> Result<(), String> {
-        while let Some(answer) = answers.message().await.map_err(|error| message(&error))? {
-            let bytes = self.exchange.apply(&answer).map_err(|error| error.to_string())?;
-            for change in &answer.changes {
-                self.outcome.add(change);
-            }
-            self.job.set(self.exchange.progress, bytes);
-        }
+    fn changed(&mut self, change: &Change) -> Result<(), Infallible> {
+        self.outcome.add(change);
         Ok(())
     }
 
-    /// Fails if the file was not read to its end, or the server ended early.
-    async fn finish(&self, reader: Reader) -> Result<Tally, String> {
-        let read = reader.await.map_err(|error| error.to_string())?;
-        let (lines, tally) = read.map_err(|error| match error {
-            ReadError::File(error) | ReadError::Mapping(error) => error,
-            ReadError::Rejects(error) => format!("the rejects cannot be kept: {error}"),
-        })?;
-        if lines == 0 {
-            return Err("the file is empty".to_owned());
-        }
-        if !self.exchange.is_complete(lines) {
-            return Err("the server ended the import early: import the file again".to_owned());
-        }
-        Ok(tally)
+    fn progressed(&mut self, progress: &Progress, bytes: u64) {
+        self.job.set(*progress, bytes);
     }
 }
 
-/// The error of the call. Without a reason, the connection broke.
-fn message(error: &Error) -> String {
-    match error.reason() {
-        "" => format!("the connection was lost: {}", error.message()),
-        reason => format!("{} ({reason})", error.message()),
+/// Why an import ended early.
+fn message(error: &SendError<Infallible>) -> String {
+    match error {
+        SendError::Refused(error) | SendError::Lost(error) if !error.reason().is_empty() => {
+            format!("{} ({})", error.message(), error.reason())
+        }
+        SendError::Refused(error) | SendError::Lost(error) => {
+            format!("the connection was lost: {}", error.message())
+        }
+        error => error.to_string(),
     }
 }

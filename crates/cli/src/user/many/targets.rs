@@ -231,7 +231,8 @@ async fn get_users(
 
 /// The users that a file names. Fails at the first line that names none.
 fn read_file(path: &Path) -> Result<Vec<UserRef>, Failure> {
-    let mut reader = BufReader::new(files::open(path)?);
+    let mut reader =
+        BufReader::new(files::open(path).map_err(|error| files::failure(path, error))?);
     let (mut users, mut number) = (Vec::new(), 0);
     loop {
         let mut line = Vec::new();
