@@ -11,6 +11,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::{Service, service_fn};
 
+use super::api::Api;
 use super::authorization::authorized;
 use crate::MAX_STREAM_BYTES;
 use polynym_access::Call;
@@ -19,61 +20,59 @@ use polynym_transport::request_body::RequestBody;
 
 /// The handler of a method of the API with one request and one response.
 macro_rules! unary {
-    ($api:ident.$method:ident) => {{
-        let api = $api.clone();
-        $crate::grpc::handlers::of_unary(move |call, message| {
-            let api = api.clone();
-            async move { api.$method(&call, message).await }
+    ($api:ident.$method:ident) => {
+        $crate::grpc::handlers::of_unary($api, |api, call, message| async move {
+            api.$method(&call, message).await
         })
-    }};
+    };
 }
 
 /// The handler of a method of the API with a stream of responses.
 macro_rules! server_stream {
-    ($api:ident.$method:ident) => {{
-        let api = $api.clone();
-        $crate::grpc::handlers::of_server_stream(move |request| {
-            let api = api.clone();
-            async move { api.$method(request).await }
+    ($api:ident.$method:ident) => {
+        $crate::grpc::handlers::of_server_stream($api, |api, request| async move {
+            api.$method(request).await
         })
-    }};
+    };
 }
 
 /// The handler of a method of the API with a stream of requests and one of responses.
 macro_rules! client_stream {
-    ($api:ident.$method:ident) => {{
-        let api = $api.clone();
-        $crate::grpc::handlers::of_client_stream(move |request| {
-            let api = api.clone();
-            async move { api.$method(request).await }
+    ($api:ident.$method:ident) => {
+        $crate::grpc::handlers::of_client_stream($api, |api, request| async move {
+            api.$method(request).await
         })
-    }};
+    };
 }
 
 pub(super) use {client_stream, server_stream, unary};
 
-/// See [`unary!`].
+/// The handler that [`unary!`] makes.
 pub fn of_unary<M, R, F>(
-    answer: impl Fn(Arc<Call>, M) -> F + Clone + Send + Sync + 'static,
+    api: &Arc<Api>,
+    answer: impl Fn(Arc<Api>, Arc<Call>, M) -> F + Copy + Send + Sync + 'static,
 ) -> Handler
 where
     M: Message,
     R: Message,
     F: Future<Output = Result<Response<R>, Status>> + Send + 'static,
 {
+    let api = api.clone();
     Box::new(move |request| {
-        let answer = answer.clone();
+        let api = api.clone();
         let answer = service_fn(move |request| {
-            let authorized = authorized(request).map(|(call, message)| answer(call, message));
-            async move { authorized?.await }
+            let answer =
+                authorized(request).map(|(call, message)| answer(api.clone(), call, message));
+            async move { answer?.await }
         });
         Box::pin(async move { grpc::<R, M>().unary(answer, request).await })
     })
 }
 
-/// See [`server_stream!`].
+/// The handler that [`server_stream!`] makes.
 pub fn of_server_stream<M, R, S, F>(
-    answer: impl Fn(Request<M>) -> F + Clone + Send + Sync + 'static,
+    api: &Arc<Api>,
+    answer: impl Fn(Arc<Api>, Request<M>) -> F + Copy + Send + Sync + 'static,
 ) -> Handler
 where
     M: Message,
@@ -81,15 +80,18 @@ where
     S: Stream<Item = Result<R, Status>> + Send + 'static,
     F: Future<Output = Result<Response<S>, Status>> + Send + 'static,
 {
+    let api = api.clone();
     Box::new(move |request| {
-        let answer = service_fn(answer.clone());
+        let api = api.clone();
+        let answer = service_fn(move |request| answer(api.clone(), request));
         Box::pin(async move { grpc::<R, M>().server_streaming(answer, request).await })
     })
 }
 
-/// See [`client_stream!`].
+/// The handler that [`client_stream!`] makes.
 pub fn of_client_stream<M, R, S, F>(
-    answer: impl Fn(Request<Streaming<M>>) -> F + Clone + Send + Sync + 'static,
+    api: &Arc<Api>,
+    answer: impl Fn(Arc<Api>, Request<Streaming<M>>) -> F + Copy + Send + Sync + 'static,
 ) -> Handler
 where
     M: Message,
@@ -97,8 +99,10 @@ where
     S: Stream<Item = Result<R, Status>> + Send + 'static,
     F: Future<Output = Result<Response<S>, Status>> + Send + 'static,
 {
+    let api = api.clone();
     Box::new(move |request| {
-        let answer = service_fn(answer.clone());
+        let api = api.clone();
+        let answer = service_fn(move |request| answer(api.clone(), request));
         Box::pin(async move { grpc::<R, M>().streaming(answer, request).await })
     })
 }

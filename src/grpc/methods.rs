@@ -27,17 +27,72 @@ const MAX_DUPLICATE_SEARCHES: usize = 2;
 const MAX_BACKUPS: usize = 2;
 const MAX_UNDOINGS: usize = 4;
 
-const DIRECTORY: &str = "polynym.v1.DirectoryService";
-const REGISTRY: &str = "polynym.v1.RegistryService";
-const INBOX: &str = "polynym.v1.InboxService";
-const ADMIN: &str = "polynym.v1.AdminService";
+/// A service of the API.
+struct Service {
+    name: &'static str,
+    /// The least role for its methods, except for those that only show something.
+    role: Role,
+    /// The size of the largest request, except in streams.
+    max_message_bytes: usize,
+}
 
-/// The services of the API.
-pub const SERVICES: [&str; 4] = [DIRECTORY, REGISTRY, INBOX, ADMIN];
+const DIRECTORY: Service = Service {
+    name: "polynym.v1.DirectoryService",
+    role: Role::Resolver,
+    max_message_bytes: MAX_BATCH_BYTES,
+};
+const REGISTRY: Service = Service {
+    name: "polynym.v1.RegistryService",
+    role: Role::Registrar,
+    max_message_bytes: MAX_USER_BYTES,
+};
+const INBOX: Service = Service {
+    name: "polynym.v1.InboxService",
+    role: Role::Registrar,
+    max_message_bytes: MAX_BATCH_BYTES,
+};
+const ADMIN: Service = Service {
+    name: "polynym.v1.AdminService",
+    role: Role::Admin,
+    max_message_bytes: MAX_USER_BYTES,
+};
 
-/// Streams that come to an end by themselves.
-const fn finite(limit: usize) -> MethodKind {
-    MethodKind::Stream { limit, is_finite: true }
+/// The names of the services of the API.
+pub const SERVICES: [&str; 4] = [DIRECTORY.name, REGISTRY.name, INBOX.name, ADMIN.name];
+
+impl Service {
+    /// Changes something.
+    const fn change(&self, name: &'static str, handler: Handler) -> Method {
+        self.method(name, self.role, MethodKind::Mutation, handler)
+    }
+
+    /// Changes nothing.
+    const fn read(&self, name: &'static str, handler: Handler) -> Method {
+        self.method(name, self.role, MethodKind::Read, handler)
+    }
+
+    /// Changes nothing, and shows what a resolver may not see.
+    const fn view(&self, name: &'static str, handler: Handler) -> Method {
+        self.method(name, Role::Viewer, MethodKind::Read, handler)
+    }
+
+    /// Its calls are streams that come to an end by themselves.
+    fn stream(&self, name: &'static str, limit: usize, handler: Handler) -> Method {
+        let kind = MethodKind::Stream { limit, is_finite: true };
+        let method = self.method(name, self.role, kind, handler);
+        Method { max_message_bytes: MAX_STREAM_BYTES, ..method }
+    }
+
+    const fn method(
+        &self,
+        name: &'static str,
+        role: Role,
+        kind: MethodKind,
+        handler: Handler,
+    ) -> Method {
+        let requirement = Requirement::Role(role);
+        Method::new(self.name, name, requirement, kind, self.max_message_bytes, handler)
+    }
 }
 
 /// Streams without an end.
@@ -50,121 +105,88 @@ pub fn methods(api: &Arc<Api>) -> Vec<Method> {
 
 fn directory(api: &Arc<Api>) -> Vec<Method> {
     let max_items = api.directory.limits().batch;
-    let read = |name, role, handler| {
-        method(DIRECTORY, name, role, MethodKind::Read, MAX_BATCH_BYTES, handler)
-    };
-    let look_up = |name, handler| read(name, Role::Resolver, handler);
-    let view = |name, handler| read(name, Role::Viewer, handler);
     vec![
-        look_up("ResolveIdentity", unary!(api.resolve_identity)),
-        look_up("BatchResolveIdentities", batch(max_items, unary!(api.batch_resolve_identities))),
-        look_up("GetUser", unary!(api.get_user)),
-        look_up("BatchGetUsers", batch(max_items, unary!(api.batch_get_users))),
-        look_up("NormalizeIdentity", unary!(api.normalize_identity)),
-        look_up("CheckIdentity", unary!(api.check_identity)),
-        scan(view("SearchUsers", unary!(api.search_users))),
-        scan(view("ListHistory", unary!(api.list_history))),
-        view("ListOwners", unary!(api.list_owners)),
-        scan(view("ListEvents", unary!(api.list_events))),
+        DIRECTORY.read("ResolveIdentity", unary!(api.resolve_identity)),
+        DIRECTORY
+            .read("BatchResolveIdentities", batch(max_items, unary!(api.batch_resolve_identities))),
+        DIRECTORY.read("GetUser", unary!(api.get_user)),
+        DIRECTORY.read("BatchGetUsers", batch(max_items, unary!(api.batch_get_users))),
+        DIRECTORY.read("NormalizeIdentity", unary!(api.normalize_identity)),
+        DIRECTORY.read("CheckIdentity", unary!(api.check_identity)),
+        scan(DIRECTORY.view("SearchUsers", unary!(api.search_users))),
+        scan(DIRECTORY.view("ListHistory", unary!(api.list_history))),
+        DIRECTORY.view("ListOwners", unary!(api.list_owners)),
+        scan(DIRECTORY.view("ListEvents", unary!(api.list_events))),
         Method {
             kind: WATCH,
             lines: Some(&watch::LINES),
-            ..view("Watch", server_stream!(api.watch))
+            ..DIRECTORY.view("Watch", server_stream!(api.watch))
         },
     ]
 }
 
 fn registry(api: &Arc<Api>) -> Vec<Method> {
-    let change = |name, handler| {
-        method(REGISTRY, name, Role::Registrar, MethodKind::Mutation, MAX_USER_BYTES, handler)
-    };
-    let view = |name, handler| {
-        method(REGISTRY, name, Role::Viewer, MethodKind::Read, MAX_USER_BYTES, handler)
-    };
     vec![
-        change("CreateUser", unary!(api.create_user)),
-        change("UpdateUser", unary!(api.update_user)),
-        change("LinkIdentity", unary!(api.link_identity)),
-        change("UnlinkIdentity", unary!(api.unlink_identity)),
-        change("ReplaceIdentity", unary!(api.replace_identity)),
-        change("VerifyIdentity", unary!(api.verify_identity)),
-        change("MoveIdentity", unary!(api.move_identity)),
-        change("DisableUser", unary!(api.disable_user)),
-        change("EnableUser", unary!(api.enable_user)),
-        change("DeleteUser", unary!(api.delete_user)),
-        change("UndeleteUser", unary!(api.undelete_user)),
-        change("MergeUsers", unary!(api.merge_users)),
-        change("UnmergeUsers", unary!(api.unmerge_users)),
-        change("StartBulkChange", unary!(api.start_bulk_change)),
-        view("GetBulkChange", unary!(api.get_bulk_change)),
-        view("ListBulkChanges", unary!(api.list_bulk_changes)),
-        change("StopBulkChange", unary!(api.stop_bulk_change)),
-        change("ResumeBulkChange", unary!(api.resume_bulk_change)),
+        REGISTRY.change("CreateUser", unary!(api.create_user)),
+        REGISTRY.change("UpdateUser", unary!(api.update_user)),
+        REGISTRY.change("LinkIdentity", unary!(api.link_identity)),
+        REGISTRY.change("UnlinkIdentity", unary!(api.unlink_identity)),
+        REGISTRY.change("ReplaceIdentity", unary!(api.replace_identity)),
+        REGISTRY.change("VerifyIdentity", unary!(api.verify_identity)),
+        REGISTRY.change("MoveIdentity", unary!(api.move_identity)),
+        REGISTRY.change("DisableUser", unary!(api.disable_user)),
+        REGISTRY.change("EnableUser", unary!(api.enable_user)),
+        REGISTRY.change("DeleteUser", unary!(api.delete_user)),
+        REGISTRY.change("UndeleteUser", unary!(api.undelete_user)),
+        REGISTRY.change("MergeUsers", unary!(api.merge_users)),
+        REGISTRY.change("UnmergeUsers", unary!(api.unmerge_users)),
+        REGISTRY.change("StartBulkChange", unary!(api.start_bulk_change)),
+        REGISTRY.view("GetBulkChange", unary!(api.get_bulk_change)),
+        REGISTRY.view("ListBulkChanges", unary!(api.list_bulk_changes)),
+        REGISTRY.change("StopBulkChange", unary!(api.stop_bulk_change)),
+        REGISTRY.change("ResumeBulkChange", unary!(api.resume_bulk_change)),
     ]
 }
 
 fn inbox(api: &Arc<Api>) -> Vec<Method> {
-    let change = |name, handler| {
-        method(INBOX, name, Role::Registrar, MethodKind::Mutation, MAX_BATCH_BYTES, handler)
-    };
-    let view = |name, handler| {
-        method(INBOX, name, Role::Viewer, MethodKind::Read, MAX_BATCH_BYTES, handler)
-    };
     vec![
-        change("SendNotice", unary!(api.send_notice)),
-        view("ListNotices", unary!(api.list_notices)),
-        change("MarkRead", unary!(api.mark_read)),
-        change("DeleteNotice", unary!(api.delete_notice)),
-        view("CountUnread", unary!(api.count_unread)),
+        INBOX.change("SendNotice", unary!(api.send_notice)),
+        INBOX.view("ListNotices", unary!(api.list_notices)),
+        INBOX.change("MarkRead", unary!(api.mark_read)),
+        INBOX.change("DeleteNotice", unary!(api.delete_notice)),
+        INBOX.view("CountUnread", unary!(api.count_unread)),
     ]
 }
 
 fn admin(api: &Arc<Api>) -> Vec<Method> {
-    let row = |name, role, kind, handler| method(ADMIN, name, role, kind, MAX_USER_BYTES, handler);
-    let change = |name, handler| row(name, Role::Admin, MethodKind::Mutation, handler);
-    let read = |name, handler| row(name, Role::Admin, MethodKind::Read, handler);
-    let view = |name, handler| row(name, Role::Viewer, MethodKind::Read, handler);
-    let stream = |name, limit, handler| Method {
-        max_message_bytes: MAX_STREAM_BYTES,
-        ..row(name, Role::Admin, finite(limit), handler)
-    };
     vec![
-        change("PurgeUser", unary!(api.purge_user)),
-        change("ReleaseHold", unary!(api.release_hold)),
+        ADMIN.change("PurgeUser", unary!(api.purge_user)),
+        ADMIN.change("ReleaseHold", unary!(api.release_hold)),
         // Moves a tenant to new rules and reports progress.
-        stream("Renormalize", MAX_RENORMALIZATIONS, server_stream!(api.renormalize)),
-        view("GetTenant", unary!(api.get_tenant)),
-        change("UpdateTenant", unary!(api.update_tenant)),
-        change("DeleteTenant", unary!(api.delete_tenant)),
-        scan(view("ListTenants", unary!(api.list_tenants))),
-        scan(view("ListTenantHistory", unary!(api.list_tenant_history))),
-        scan(read("GetUsage", unary!(api.get_usage))),
-        scan(view("ListAttributeNames", unary!(api.list_attribute_names))),
+        ADMIN.stream("Renormalize", MAX_RENORMALIZATIONS, server_stream!(api.renormalize)),
+        ADMIN.view("GetTenant", unary!(api.get_tenant)),
+        ADMIN.change("UpdateTenant", unary!(api.update_tenant)),
+        ADMIN.change("DeleteTenant", unary!(api.delete_tenant)),
+        scan(ADMIN.view("ListTenants", unary!(api.list_tenants))),
+        scan(ADMIN.view("ListTenantHistory", unary!(api.list_tenant_history))),
+        scan(ADMIN.read("GetUsage", unary!(api.get_usage))),
+        scan(ADMIN.view("ListAttributeNames", unary!(api.list_attribute_names))),
         Method {
             lines: Some(&lines::IMPORT),
-            ..stream("ImportUsers", MAX_IMPORTS, client_stream!(api.import_users))
+            ..ADMIN.stream("ImportUsers", MAX_IMPORTS, client_stream!(api.import_users))
         },
         Method {
             lines: Some(&lines::EXPORT),
-            ..scan(stream("ExportUsers", MAX_EXPORTS, server_stream!(api.export_users)))
+            ..scan(ADMIN.stream("ExportUsers", MAX_EXPORTS, server_stream!(api.export_users)))
         },
-        scan(stream("FindDuplicates", MAX_DUPLICATE_SEARCHES, server_stream!(api.find_duplicates))),
-        scan(stream("UndoOperation", MAX_UNDOINGS, server_stream!(api.undo_operation))),
-        stream("BackupStore", MAX_BACKUPS, server_stream!(api.backup_store)),
+        scan(ADMIN.stream(
+            "FindDuplicates",
+            MAX_DUPLICATE_SEARCHES,
+            server_stream!(api.find_duplicates),
+        )),
+        scan(ADMIN.stream("UndoOperation", MAX_UNDOINGS, server_stream!(api.undo_operation))),
+        ADMIN.stream("BackupStore", MAX_BACKUPS, server_stream!(api.backup_store)),
     ]
-}
-
-const fn method(
-    service: &'static str,
-    name: &'static str,
-    role: Role,
-    kind: MethodKind,
-    max_message_bytes: usize,
-    handler: Handler,
-) -> Method {
-    let requirement = Requirement::Role(role);
-    let (is_scan, lines) = (false, None);
-    Method { service, name, requirement, kind, is_scan, max_message_bytes, lines, handler }
 }
 
 /// Reads many users or events.

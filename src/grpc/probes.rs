@@ -10,7 +10,7 @@ use super::handlers::of_service;
 use super::health::HealthApi;
 use super::methods::WATCH;
 use polynym_proto::DESCRIPTORS;
-use polynym_transport::method::{Handler, Method, MethodKind, Requirement};
+use polynym_transport::method::{Method, MethodKind, Requirement};
 
 /// The maximum request, in bytes.
 const MAX_BYTES: usize = 4 << 10;
@@ -25,13 +25,20 @@ pub fn methods(reporter: &HealthReporter) -> io::Result<Vec<Method>> {
     let health = HealthServer::new(HealthApi::new(reporter)).max_decoding_message_size(MAX_BYTES);
     let health = |name, kind| {
         let handler = of_service(health.clone());
-        method("grpc.health.v1.Health", name, Requirement::Nothing, kind, handler)
+        Method::new("grpc.health.v1.Health", name, Requirement::Nothing, kind, MAX_BYTES, handler)
     };
     let v1 = reflection().build_v1().map_err(io::Error::other)?;
     let v1alpha = reflection().build_v1alpha().map_err(io::Error::other)?;
-    let reflection = |name, handler| {
+    let reflection = |service, handler| {
         let kind = MethodKind::Stream { limit: MAX_REFLECTIONS, is_finite: false };
-        method(name, "ServerReflectionInfo", Requirement::Credential, kind, handler)
+        Method::new(
+            service,
+            "ServerReflectionInfo",
+            Requirement::Credential,
+            kind,
+            MAX_BYTES,
+            handler,
+        )
     };
     Ok(vec![
         health("Check", MethodKind::Probe),
@@ -46,18 +53,6 @@ pub fn methods(reporter: &HealthReporter) -> io::Result<Vec<Method>> {
             of_service(v1alpha.max_decoding_message_size(MAX_BYTES)),
         ),
     ])
-}
-
-const fn method(
-    service: &'static str,
-    name: &'static str,
-    requirement: Requirement,
-    kind: MethodKind,
-    handler: Handler,
-) -> Method {
-    let (is_scan, lines) = (false, None);
-    let max_message_bytes = MAX_BYTES;
-    Method { service, name, requirement, kind, is_scan, max_message_bytes, lines, handler }
 }
 
 fn reflection() -> Reflection<'static> {

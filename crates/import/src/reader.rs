@@ -78,11 +78,6 @@ impl FileReader {
         outcome
     }
 
-    /// Ends the import: the file cannot be read.
-    pub fn close(&self) {
-        self.window.close();
-    }
-
     fn lines(&self, reader: impl Read, target: &Target) -> Result<i64, ReadError> {
         if !self.begin(self.options.clone()) {
             return Ok(0);

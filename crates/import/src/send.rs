@@ -131,13 +131,7 @@ fn spawn<R: Read>(
 ) -> io::Result<ReadOutcome> {
     let (outcome, read) = oneshot::channel();
     std::thread::Builder::new().name("polynym-reader".to_owned()).spawn(move || {
-        let _ = outcome.send(match open() {
-            Ok(file) => reader.run(file, format),
-            Err(error) => {
-                reader.close();
-                Err(error)
-            }
-        });
+        let _ = outcome.send(open().and_then(|file| reader.run(file, format)));
     })?;
     Ok(read)
 }

@@ -80,6 +80,19 @@ pub struct Method {
 }
 
 impl Method {
+    /// A method that is no scan and has no form with lines.
+    pub const fn new(
+        service: &'static str,
+        name: &'static str,
+        requirement: Requirement,
+        kind: MethodKind,
+        max_message_bytes: usize,
+        handler: Handler,
+    ) -> Self {
+        let (is_scan, lines) = (false, None);
+        Self { service, name, requirement, kind, is_scan, max_message_bytes, lines, handler }
+    }
+
     /// Whether a call may write, so that it goes on if its caller leaves.
     pub fn is_mutation(&self) -> bool {
         self.kind == MethodKind::Mutation
@@ -90,8 +103,6 @@ impl Method {
 pub struct Row {
     /// The method.
     pub method: Method,
-    /// The path of its calls, such as `/polynym.v1.DirectoryService/GetUser`.
-    pub path: String,
     /// Its number, by which it is counted.
     pub index: usize,
     /// Its messages; none if it is served over gRPC alone.
@@ -108,6 +119,7 @@ impl Deref for Row {
 
 /// The table of a server.
 pub struct Methods {
+    /// By paths such as `/polynym.v1.DirectoryService/GetUser`.
     rows: HashMap<String, Arc<Row>>,
     unknown: Arc<Row>,
 }
@@ -125,16 +137,11 @@ impl Methods {
             described.map(|described| Arc::new(described.into()))
         };
         let services = methods.iter().map(|method| format!("/{}/", method.service)).collect();
-        let unknown = Row {
-            path: String::new(),
-            index: methods.len(),
-            method: unknown(services),
-            messages: None,
-        };
+        let unknown = Row { index: methods.len(), method: unknown(services), messages: None };
         let rows = methods.into_iter().enumerate().map(|(index, method)| {
             let path = format!("/{}/{}", method.service, method.name);
             let messages = messages(&method);
-            (path.clone(), Arc::new(Row { method, path, index, messages }))
+            (path, Arc::new(Row { method, index, messages }))
         });
         Ok(Self { rows: rows.collect(), unknown: Arc::new(unknown) })
     }
@@ -146,12 +153,12 @@ impl Methods {
 
     /// The path over HTTP that is most similar to an unknown one, if one is.
     pub fn nearest(&self, path: &str) -> Option<&str> {
-        let near = self.rows.values().filter(|row| {
-            row.messages.is_some() && row.path.len().abs_diff(path.len()) <= MAX_DIFFERENCE
-        });
-        let similar = near.map(|row| (strsim::jaro_winkler(&row.path, path), row));
+        let over_http = self.rows.iter().filter(|(_, row)| row.messages.is_some());
+        let near =
+            over_http.filter(|(known, _)| known.len().abs_diff(path.len()) <= MAX_DIFFERENCE);
+        let similar = near.map(|(known, _)| (strsim::jaro_winkler(known, path), known));
         let nearest = similar.max_by(|one, other| one.0.total_cmp(&other.0));
-        nearest.filter(|(similarity, _)| *similarity > MIN_SIMILARITY).map(|(_, row)| &*row.path)
+        nearest.filter(|(similarity, _)| *similarity > MIN_SIMILARITY).map(|(_, known)| &**known)
     }
 }
 
@@ -165,16 +172,8 @@ fn unknown(services: Vec<String>) -> Method {
         };
         Box::pin(async move { status.into_http() })
     });
-    Method {
-        service: "",
-        name: "unknown",
-        requirement: Requirement::Credential,
-        kind: MethodKind::Probe,
-        is_scan: false,
-        max_message_bytes: MAX_UNKNOWN_BYTES,
-        lines: None,
-        handler,
-    }
+    let (requirement, kind) = (Requirement::Credential, MethodKind::Probe);
+    Method::new("", "unknown", requirement, kind, MAX_UNKNOWN_BYTES, handler)
 }
 
 #[cfg(test)]

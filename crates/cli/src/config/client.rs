@@ -48,7 +48,7 @@ settings! {
 }
 
 settings! {
-    /// Why a caller makes its calls. The history has it beside each change.
+    /// The purpose of the calls. The history has it beside each change.
     #[derive(Default)]
     pub struct Purpose {
         /// The reason, which the history has beside each change.

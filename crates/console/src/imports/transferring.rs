@@ -126,7 +126,7 @@ impl Observer for Sending<'_> {
     }
 }
 
-/// Why an import ended early.
+/// The text for the cause of an early end.
 fn message(error: &SendError<Infallible>) -> String {
     match error {
         SendError::Refused(error) | SendError::Lost(error) if !error.reason().is_empty() => {

@@ -12,11 +12,11 @@ use super::{BulkError, Error, Invalid, NotUndone};
 pub enum Category {
     /// The request is wrong, whatever the store has.
     InvalidArgument,
-    /// What the request names is not there.
+    /// The request names something that does not exist.
     NotFound,
-    /// What the request would create is there.
+    /// The request would create something that exists.
     AlreadyExists,
-    /// The state of what the request names forbids it.
+    /// The state of a user, an identity or a tenant forbids the change.
     FailedPrecondition,
     /// Another call came first: read, and try again.
     Aborted,
@@ -24,7 +24,7 @@ pub enum Category {
     ResourceExhausted,
     /// The store does not answer, or not yet: try again.
     Unavailable,
-    /// The time that the request names is not kept any more.
+    /// The history of the requested time has been removed.
     OutOfRange,
     /// This store cannot do it.
     Unimplemented,

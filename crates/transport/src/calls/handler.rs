@@ -39,7 +39,7 @@ pub const CONNECTIONS: (&str, &str) = ("polynym_connections", "Open connections 
 /// The interval at which the caller of an open stream is authorized again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a server serves, and to whom.
+/// The methods of a server, and the authorization of their callers.
 pub struct Services {
     /// The methods.
     pub methods: Methods,
@@ -171,7 +171,7 @@ impl CallHandler {
             let limit = method.max_message_bytes;
             let request = rpc.read_message(request, limit, &mut reservation).await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
-            let permit = match PermitKind::of(method.kind).zip(call.as_deref()) {
+            let permit = match PermitKind::taken_by(method.kind).zip(call.as_deref()) {
                 Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
                 Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
@@ -230,7 +230,7 @@ impl CallHandler {
         count.set_call(call.clone());
         let Some(call) = call else { return Ok(None) };
         self.assign(&call, budget, peer)?;
-        if let Some(kind) = PermitKind::of(method.kind) {
+        if let Some(kind) = PermitKind::taken_by(method.kind) {
             self.permits.check(kind, &call)?;
         }
         call.admit_call().map_err(protocol::rate_limited)?;

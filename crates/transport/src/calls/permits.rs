@@ -27,7 +27,7 @@ pub enum PermitKind {
 
 impl PermitKind {
     /// The kind of permit that the calls of a method take, if they take one.
-    pub const fn of(kind: MethodKind) -> Option<Self> {
+    pub const fn taken_by(kind: MethodKind) -> Option<Self> {
         match kind {
             MethodKind::Read => Some(Self::Read),
             MethodKind::Mutation => Some(Self::Mutation),

@@ -56,7 +56,7 @@ pub struct InvalidQuery {
     pub message: String,
 }
 
-/// How the lines of a call become messages, and messages lines.
+/// The conversion between the lines and the messages of a call.
 pub struct LineFormat {
     /// An encoded message whose fields are set in that of the request.
     pub fields: Vec<u8>,

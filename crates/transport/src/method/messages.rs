@@ -2,7 +2,7 @@
 
 use prost_reflect::{MessageDescriptor, MethodDescriptor};
 
-/// How many messages a method takes and returns.
+/// The number of messages that a method takes and returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// One request and one response.
@@ -16,7 +16,7 @@ pub enum Shape {
 /// The messages of a method, for calls in JSON.
 #[derive(Debug)]
 pub struct Messages {
-    /// How many it takes and returns.
+    /// The number of messages on each side.
     pub shape: Shape,
     /// The type of its requests.
     pub input: MessageDescriptor,
