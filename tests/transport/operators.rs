@@ -223,6 +223,8 @@ fn a_public_address_needs_protection() {
 fn partial_requests_block_no_client() {
     let address = free_address();
     let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
+    // An answer to a call: only then the server has built all its tables.
+    assert!(server.run(&["user", "list"]).status.success());
     let before = server.memory();
     let half: Vec<_> = (0..500)
         .map(|_| {

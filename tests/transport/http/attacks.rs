@@ -180,6 +180,7 @@ fn requests_with_two_lengths_smuggle_nothing() {
 #[test]
 fn large_headers_are_refused() {
     let (server, url) = serve(&[]);
+    answers(&url);
     let before = server.memory();
     let cases = [
         (call(&format!("x: {}\r\n", "y".repeat(9_000))), "431"),
