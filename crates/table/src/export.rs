@@ -1,8 +1,9 @@
 //! Users as the rows of a table, which an import reads without a mapping.
 
+use polynym_presentation::state;
 use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::identifier::Kind;
-use polynym_proto::v1::{AttributeValue, State, User};
+use polynym_proto::v1::{AttributeValue, User};
 
 use crate::field::{Field, ValueType};
 use crate::formula::cell_of;
@@ -90,11 +91,7 @@ fn plain(field: &Field, user: &User) -> Result<String, String> {
     Ok(match field {
         Field::UserId => user.user_id.clone(),
         Field::DisplayName => user.display_name.clone(),
-        Field::State => match user.state() {
-            State::Active => "active".to_owned(),
-            State::Disabled => "disabled".to_owned(),
-            other => other.as_str_name().to_lowercase(),
-        },
+        Field::State => state::word(user.state()).to_owned(),
         Field::CreateTime => time(user.create_time),
         Field::UpdateTime => time(user.update_time),
         identity => identities(identity, user)?,

@@ -1,7 +1,8 @@
 //! Events in output.
 
 use crate::output::printable;
-use crate::text::{attribute, identifier, user_table};
+use crate::text::{attribute, identifier};
+use polynym_presentation::state;
 use polynym_proto::v1::event::Change;
 use polynym_proto::v1::recorded_value::Recorded;
 use polynym_proto::v1::{
@@ -102,7 +103,7 @@ fn state_text(state: &Option<UserState>) -> String {
     match (state.state(), &state.purge_time) {
         (State::Deleted, Some(time)) => format!("deleted, to be purged at {time}"),
         (State::Merged, _) => format!("merged into {}", printable(&state.merged_into)),
-        (state, _) => user_table::state_name(state).to_owned(),
+        (other, _) => state::word(other).to_owned(),
     }
 }
 

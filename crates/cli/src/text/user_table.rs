@@ -7,7 +7,8 @@ use prost_types::Timestamp;
 use crate::failure::Failure;
 use crate::output::{self, Table, printable};
 use crate::text::{attribute, identifier};
-use polynym_proto::v1::{AttributeValue, Identity, State, User};
+use polynym_presentation::state;
+use polynym_proto::v1::{AttributeValue, Identity, User};
 
 /// Prints a user's fields, identities and attributes.
 pub fn print(user: &User) -> Result<(), Failure> {
@@ -30,7 +31,7 @@ fn fields(user: &User) -> Table {
     };
     row("name", printable(&user.display_name).into_owned());
     row("tenant", printable(&user.tenant).into_owned());
-    row("state", state_name(user.state()).to_owned());
+    row("state", state::word(user.state()).to_owned());
     row("created", time(user.create_time.as_ref()));
     row("updated", time(user.update_time.as_ref()));
     row("deleted", time(user.delete_time.as_ref()));
@@ -74,20 +75,9 @@ pub fn summary(user: &User) -> [String; 4] {
     [
         printable(&user.user_id).into_owned(),
         printable(&user.display_name).into_owned(),
-        state_name(user.state()).to_owned(),
+        state::word(user.state()).to_owned(),
         identities.collect::<Vec<_>>().join("\n"),
     ]
-}
-
-/// The name of a state.
-pub const fn state_name(state: State) -> &'static str {
-    match state {
-        State::Unspecified => "",
-        State::Active => "active",
-        State::Disabled => "disabled",
-        State::Deleted => "deleted",
-        State::Merged => "merged",
-    }
 }
 
 fn time(time: Option<&Timestamp>) -> String {

@@ -1,5 +1,6 @@
 //! Events: changes with their values before and after.
 
+use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::event::Change;
 use v1::recorded_value::Recorded;
@@ -249,7 +250,7 @@ fn state(state: Option<&UserState>) -> String {
             None => "deleted".to_owned(),
         },
         State::Merged => format!("merged into {}", state.merged_into),
-        other => user::state(other).to_owned(),
+        other => state::word(other).to_owned(),
     }
 }
 

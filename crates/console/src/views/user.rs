@@ -1,5 +1,6 @@
 //! Users.
 
+use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::attribute_value::Kind;
 
@@ -51,7 +52,7 @@ impl UserView {
         Self {
             id: user.user_id.clone(),
             name: user.display_name.clone(),
-            state: state(user.state()),
+            state: state::word(user.state()),
             identities: user.identities.iter().map(IdentityView::of).collect(),
             attributes,
             created: Time::of(user.create_time.as_ref()),
@@ -97,16 +98,5 @@ pub fn attribute(value: &v1::AttributeValue) -> (&'static str, String) {
         Some(Kind::TimeValue(time)) => ("time", time.to_string()),
         Some(Kind::ListValue(list)) => ("list of texts", list.values.join("\n")),
         None => ("", String::new()),
-    }
-}
-
-/// The name of a state.
-pub const fn state(state: v1::State) -> &'static str {
-    match state {
-        v1::State::Unspecified => "unknown",
-        v1::State::Active => "active",
-        v1::State::Disabled => "disabled",
-        v1::State::Deleted => "deleted",
-        v1::State::Merged => "merged",
     }
 }

@@ -6,7 +6,7 @@ use super::targets::Targets;
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
-use crate::text::user_table;
+use polynym_presentation::state;
 
 /// The number of users that a dry run shows.
 const SHOWN: usize = 10;
@@ -40,7 +40,7 @@ impl<'a> Report<'a> {
                 table.add_row([
                     target.user_id.clone(),
                     printable(&target.display_name).into_owned(),
-                    user_table::state_name(target.state).to_owned(),
+                    state::word(target.state).to_owned(),
                 ]);
             }
             output::print_table(&table)?;

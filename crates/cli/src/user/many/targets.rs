@@ -13,8 +13,8 @@ use crate::client::user_ref::{self, UserRef};
 use crate::failure::Failure;
 use crate::files;
 use crate::text::filter_error::with_excerpt;
-use crate::text::user_table;
 use polynym_client::Error;
+use polynym_presentation::state;
 use polynym_proto::google::rpc;
 use polynym_proto::v1::{self, SearchUsersRequest, State, User};
 use v1::batch_get_users_response::result::Outcome as GetOutcome;
@@ -178,8 +178,8 @@ impl Targets {
         } else if action.is_done(target.state) {
             self.unchanged += 1;
         } else {
-            let state = user_table::state_name(target.state);
-            self.refused.push((target.text, format!("the user is {state}")));
+            let word = state::word(target.state);
+            self.refused.push((target.text, format!("the user is {word}")));
         }
         match self.eligible.len() + self.refused.len() > MAX_USERS {
             true => {

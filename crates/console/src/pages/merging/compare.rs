@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use polynym_presentation::state;
 use polynym_proto::v1;
 
 use crate::views::text::cut;
-use crate::views::user::{attribute, state};
+use crate::views::user::attribute;
 use crate::views::{identity, user::UserView};
 
 /// The attributes that are shown. Those in conflict come first.
@@ -61,7 +62,7 @@ impl Comparison {
             preview.conflicts.iter().map(|conflict| conflict.field.as_str()).collect();
         let mut rows = vec![
             row("name", users.map(|user| vec![user.display_name.clone()])),
-            row("state", users.map(|user| vec![state(user.state()).to_owned()])),
+            row("state", users.map(|user| vec![state::word(user.state()).to_owned()])),
             row("identities", users.map(identities)),
         ];
         rows[0].is_conflict = in_conflict.contains("display_name");

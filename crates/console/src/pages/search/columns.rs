@@ -8,6 +8,7 @@ use axum::extract::{Path, State};
 use http::HeaderMap;
 use http::header::SET_COOKIE;
 use polynym_access::Role;
+use polynym_presentation::state;
 use polynym_proto::v1;
 use url::form_urlencoded::{self, Serializer};
 
@@ -190,7 +191,7 @@ fn cell(name: &str, message: &v1::User) -> Cell {
     };
     match name {
         IDENTITIES => of_kind(None),
-        "state" => Cell::State(user::state(message.state())),
+        "state" => Cell::State(state::word(message.state())),
         "update_time" => Cell::Time(Time::of(message.update_time.as_ref())),
         "create_time" => Cell::Time(Time::of(message.create_time.as_ref())),
         "user_id" => Cell::Text(message.user_id.clone()),

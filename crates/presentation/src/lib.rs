@@ -1,0 +1,5 @@
+//! What people read and type of the API: the words of states, actions, kinds of events and policies,
+//! and durations, times and counts. One table an idea, which the command line, the console and the
+//! files of tables share. Nothing here does I/O.
+
+pub mod state;
