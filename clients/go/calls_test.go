@@ -93,7 +93,7 @@ func TestHeaders(t *testing.T) {
 	if got := headers.Get("authorization"); len(got) != 1 || got[0] != "Bearer secret" {
 		t.Errorf("authorization is %q", got)
 	}
-	if got := headers.Get("user-agent"); !strings.HasPrefix(got[0], "polynym-go/0.1.0 ") {
+	if got := headers.Get("user-agent"); !strings.HasPrefix(got[0], "polynym-go/0.2.0 ") {
 		t.Errorf("user-agent is %q", got)
 	}
 }

@@ -25,7 +25,7 @@ import (
 )
 
 // Version is the version of this package.
-const Version = "0.1.0"
+const Version = "0.2.0"
 
 // A Client calls one server, or several that have the same store. It is safe for concurrent use,
 // and one is enough for a process.

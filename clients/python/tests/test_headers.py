@@ -14,7 +14,7 @@ REASON = [("polynym-reason", "a ticket")]
 
 def check(headers: dict[str, str | bytes], token: str) -> None:
     """Checks the headers of a call."""
-    assert str(headers["user-agent"]).startswith("polynym-python/0.1.0 grpc-python")
+    assert str(headers["user-agent"]).startswith("polynym-python/0.2.0 grpc-python")
     assert headers["authorization"] == f"Bearer {token}"
     assert headers["polynym-reason"] == "a ticket"
 

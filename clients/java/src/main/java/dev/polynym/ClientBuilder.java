@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 
 /** The settings of a {@link PolynymClient}. What is not set comes from the environment. */
 public final class ClientBuilder {
-  static final String VERSION = "0.1.0";
+  static final String VERSION = "0.2.0";
   private static final String DEFAULT_SERVER = "http://127.0.0.1:7171";
   /** The time after which a silent server is asked, and its time to answer. */
   private static final Duration KEEP_ALIVE = Duration.ofSeconds(10);

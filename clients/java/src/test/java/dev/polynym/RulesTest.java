@@ -78,7 +78,7 @@ class RulesTest {
     assertEquals("europe", received.getTenant());
     assertEquals(4, UUID.fromString(received.getRequestId()).version());
     assertEquals("Bearer pn_token", header("authorization"));
-    assertTrue(header("user-agent").startsWith("polynym-java/0.1.0"));
+    assertTrue(header("user-agent").startsWith("polynym-java/0.2.0"));
 
     CreateUserRequest own =
         CreateUserRequest.newBuilder().setTenant("asia").setRequestId("own").build();
