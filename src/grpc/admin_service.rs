@@ -4,11 +4,11 @@ use std::pin::Pin;
 
 use futures_util::{Stream, stream};
 use locality_uuid::LocalityId;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 use super::api::Api;
 use super::authorization::{authorized, permitted_tenant};
-use super::status::status;
+use super::status::{Refusal, status};
 use super::{convert, policies};
 use polynym_access::Call;
 use polynym_directory::{
@@ -38,185 +38,176 @@ impl Api {
         &self,
         call: &Call,
         request: v1::PurgeUserRequest,
-    ) -> Result<Response<v1::PurgeUserResponse>, Status> {
+    ) -> Result<v1::PurgeUserResponse, Refusal> {
         let mut mutation =
             self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
-        let purged = self.directory.purge(mutation, &request.user_id).await.map_err(status)?;
-        Ok(Response::new(v1::PurgeUserResponse {
-            user_ids: purged.iter().map(ToString::to_string).collect(),
-        }))
+        let purged = self.directory.purge(mutation, &request.user_id).await?;
+        Ok(v1::PurgeUserResponse { user_ids: purged.iter().map(ToString::to_string).collect() })
     }
 
     pub async fn release_hold(
         &self,
         call: &Call,
         request: v1::ReleaseHoldRequest,
-    ) -> Result<Response<v1::ReleaseHoldResponse>, Status> {
+    ) -> Result<v1::ReleaseHoldResponse, Refusal> {
         let mutation = self.mutation(call, &request.tenant, "", &request.request_id)?;
         let raw = raw_identifier(request.identifier.as_ref());
-        let identifier = self.directory.release_hold(mutation, raw).await.map_err(status)?;
-        Ok(Response::new(v1::ReleaseHoldResponse {
-            identifier: Some(identifier_message(&identifier)),
-        }))
+        let identifier = self.directory.release_hold(mutation, raw).await?;
+        Ok(v1::ReleaseHoldResponse { identifier: Some(identifier_message(&identifier)) })
     }
 
     pub async fn renormalize(
         &self,
         request: Request<v1::RenormalizeRequest>,
-    ) -> Result<
-        Response<Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>>,
-        Status,
-    > {
+    ) -> Result<Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>, Refusal>
+    {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
-        let run = self
-            .directory
-            .renormalize(tenant, &request.page_token, request.validate_only)
-            .await
-            .map_err(status)?;
+        let run =
+            self.directory.renormalize(tenant, &request.page_token, request.validate_only).await?;
         let steps = stream::try_unfold(Some(run), |run| async move {
             let Some(run) = run else { return Ok(None) };
             step(run).await.map(Some).map_err(status)
         });
 
-        Ok(Response::new(Box::pin(steps)))
+        Ok(Box::pin(steps))
     }
 
     pub async fn get_tenant(
         &self,
         call: &Call,
         request: v1::GetTenantRequest,
-    ) -> Result<Response<v1::GetTenantResponse>, Status> {
+    ) -> Result<v1::GetTenantResponse, Refusal> {
         let name = permitted_tenant(call, &request.tenant)?;
-        let tenant = self.directory.tenant(&name).await.map_err(status)?;
-        Ok(Response::new(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) }))
+        let tenant = self.directory.tenant(&name).await?;
+        Ok(v1::GetTenantResponse { tenant: Some(tenant_message(&tenant)) })
     }
 
     pub async fn update_tenant(
         &self,
         call: &Call,
         request: v1::UpdateTenantRequest,
-    ) -> Result<Response<v1::UpdateTenantResponse>, Status> {
+    ) -> Result<v1::UpdateTenantResponse, Refusal> {
         let mut mutation =
             self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let paths = request.update_mask.as_ref().map(|mask| mask.paths.as_slice());
-        let update = policies::update(request.policies.as_ref(), paths).map_err(status)?;
-        let tenant = self.directory.set_tenant(mutation, update).await.map_err(status)?;
-        Ok(Response::new(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) }))
+        let update = policies::update(request.policies.as_ref(), paths)?;
+        let tenant = self.directory.set_tenant(mutation, update).await?;
+        Ok(v1::UpdateTenantResponse { tenant: Some(tenant_message(&tenant)) })
     }
 
     pub async fn delete_tenant(
         &self,
         call: &Call,
         request: v1::DeleteTenantRequest,
-    ) -> Result<Response<v1::DeleteTenantResponse>, Status> {
+    ) -> Result<v1::DeleteTenantResponse, Refusal> {
         let mut mutation =
             self.mutation(call, &request.tenant, &request.etag, &request.request_id)?;
         mutation.dry_run = request.validate_only;
         let deleted = self.directory.delete_tenant(mutation, request.force).await;
-        let tenant = deleted.map_err(status)?.as_ref().map(tenant_message);
-        Ok(Response::new(v1::DeleteTenantResponse { tenant }))
+        let tenant = deleted?.as_ref().map(tenant_message);
+        Ok(v1::DeleteTenantResponse { tenant })
     }
 
     pub async fn import_users(
         &self,
         request: Request<Streaming<v1::ImportUsersRequest>>,
-    ) -> Result<Response<import::Responses>, Status> {
+    ) -> Result<import::Responses, Refusal> {
         let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, requests) = authorized(request)?;
-        Ok(Response::new(import::import(self.directory.clone(), call, requests, permit)))
+        Ok(import::import(self.directory.clone(), call, requests, permit))
     }
 
     pub async fn export_users(
         &self,
         request: Request<v1::ExportUsersRequest>,
-    ) -> Result<Response<export::Responses>, Status> {
+    ) -> Result<export::Responses, Refusal> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
-        Ok(Response::new(export::export(&self.directory, tenant, &request).await?))
+        Ok(export::export(&self.directory, tenant, &request).await?)
     }
 
     pub async fn find_duplicates(
         &self,
         request: Request<v1::FindDuplicatesRequest>,
-    ) -> Result<Response<duplicates::Responses>, Status> {
+    ) -> Result<duplicates::Responses, Refusal> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
-        Ok(Response::new(duplicates::find(&self.directory, tenant, &request).await?))
+        Ok(duplicates::find(&self.directory, tenant, &request).await?)
     }
 
     pub async fn undo_operation(
         &self,
         request: Request<v1::UndoOperationRequest>,
-    ) -> Result<Response<undo::Responses>, Status> {
+    ) -> Result<undo::Responses, Refusal> {
         let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, request) = authorized(request)?;
         let mut mutation = self.mutation(&call, &request.tenant, "", "")?;
         mutation.dry_run = request.validate_only;
         let undo = self.directory.begin_undo(&mutation, &request.operation_id).await;
-        Ok(Response::new(undo::undo(undo.map_err(status)?, permit)))
+        Ok(undo::undo(undo?, permit))
     }
 
     pub async fn backup_store(
         &self,
         request: Request<v1::BackupStoreRequest>,
-    ) -> Result<Response<backup::Responses>, Status> {
+    ) -> Result<backup::Responses, Refusal> {
         let (call, _) = authorized(request)?;
-        Ok(Response::new(backup::backup(self.directory.clone(), &call)?))
+        Ok(backup::backup(self.directory.clone(), &call)?)
     }
 
     pub async fn list_tenants(
         &self,
         call: &Call,
         request: v1::ListTenantsRequest,
-    ) -> Result<Response<v1::ListTenantsResponse>, Status> {
-        let size = page_size(request.page_size).map_err(status)?;
+    ) -> Result<v1::ListTenantsResponse, Refusal> {
+        let size = page_size(request.page_size)?;
         let page = self.permitted_tenants(call, &request.tenant, request.page_token, size);
-        Ok(Response::new(page.await.map_err(status)?))
+        Ok(page.await?)
     }
 
     pub async fn list_tenant_history(
         &self,
         call: &Call,
         request: v1::ListTenantHistoryRequest,
-    ) -> Result<Response<v1::ListTenantHistoryResponse>, Status> {
+    ) -> Result<v1::ListTenantHistoryResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let history = convert::tenant_history(&request).map_err(status)?;
-        let page = self.directory.tenant_history(&context, history).await.map_err(status)?;
-        Ok(Response::new(v1::ListTenantHistoryResponse {
+        let history = convert::tenant_history(&request)?;
+        let page = self.directory.tenant_history(&context, history).await?;
+        Ok(v1::ListTenantHistoryResponse {
             events: page.events.iter().map(tenant_event_message).collect(),
             next_page_token: page.next_page_token,
-        }))
+        })
     }
 
     pub async fn get_usage(
         &self,
         call: &Call,
         request: v1::GetUsageRequest,
-    ) -> Result<Response<v1::GetUsageResponse>, Status> {
+    ) -> Result<v1::GetUsageResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let report_request = usage::usage_request(&request).map_err(status)?;
-        let report = self.directory.usage(&context, report_request).await.map_err(status)?;
-        Ok(Response::new(usage::usage_response(report)))
+        let report_request = usage::usage_request(&request)?;
+        let report = self.directory.usage(&context, report_request).await?;
+        Ok(usage::usage_response(report))
     }
 
     pub async fn list_attribute_names(
         &self,
         call: &Call,
         request: v1::ListAttributeNamesRequest,
-    ) -> Result<Response<v1::ListAttributeNamesResponse>, Status> {
+    ) -> Result<v1::ListAttributeNamesResponse, Refusal> {
         let tenant = permitted_tenant(call, &request.tenant)?;
-        let size = page_size(request.page_size).map_err(status)?;
+        let size = page_size(request.page_size)?;
         // One more than requested shows whether another page follows.
         let listed = self.directory.attribute_names(&tenant, &request.page_token, size + 1).await;
-        let mut names = listed.map_err(status)?;
+        let mut names = listed?;
         let has_more = names.len() > size;
         names.truncate(size);
         let next_page_token = names.last().filter(|_| has_more).cloned().unwrap_or_default();
 
-        Ok(Response::new(v1::ListAttributeNamesResponse { names, next_page_token }))
+        Ok(v1::ListAttributeNamesResponse { names, next_page_token })
     }
 }
 

@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 
 use metrics::{Histogram, histogram};
 use prost_types::Timestamp as ProtoTimestamp;
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response};
 
 use super::api::{Api, count_misses, look_up_tenant};
 use super::authorization::authorized;
-use super::status::status;
+use super::handlers::{Answer, Message};
+use super::status::Refusal;
 use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
 use polynym_directory::{
@@ -31,13 +32,12 @@ impl Api {
         &self,
         call: &Call,
         request: v1::ResolveIdentityRequest,
-    ) -> Result<Response<raw_response::Resolved>, Status> {
+    ) -> Result<WithReads<raw_response::Resolved>, Refusal> {
         let tenant = look_up_tenant(call, &request.tenant)?;
-        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let options = ResolveOptions {
-            max_staleness: convert::max_staleness(request.max_staleness.as_ref())
-                .map_err(status)?,
-            consistency: convert::consistency(request.consistency).map_err(status)?,
+            max_staleness: convert::max_staleness(request.max_staleness.as_ref())?,
+            consistency: convert::consistency(request.consistency)?,
             show_disabled: request.show_disabled,
             view: mask.view(),
         };
@@ -51,22 +51,21 @@ impl Api {
         };
         count_misses(call, [&resolved]);
         count_resolves(call, [(&raw, &resolved)]);
-        let (found, reads) = resolved.map_err(status)?;
+        let (found, reads) = resolved?;
         resolve_reads().record(reads);
-        Ok(with_reads(mask.apply_to_found(found).into(), reads))
+        Ok(WithReads { message: mask.apply_to_found(found).into(), reads })
     }
 
     pub async fn batch_resolve_identities(
         &self,
         call: &Call,
         request: v1::BatchResolveIdentitiesRequest,
-    ) -> Result<Response<raw_response::BatchResolved>, Status> {
+    ) -> Result<WithReads<raw_response::BatchResolved>, Refusal> {
         let tenant = look_up_tenant(call, &request.tenant)?;
-        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let options = ResolveOptions {
-            max_staleness: convert::max_staleness(request.max_staleness.as_ref())
-                .map_err(status)?,
-            consistency: convert::consistency(request.consistency).map_err(status)?,
+            max_staleness: convert::max_staleness(request.max_staleness.as_ref())?,
+            consistency: convert::consistency(request.consistency)?,
             show_disabled: request.show_disabled,
             view: mask.view(),
         };
@@ -80,64 +79,64 @@ impl Api {
                 self.directory.batch_resolve_as_of(&context, &raw, time, options.view).await
             }
         };
-        let (outcomes, reads) = resolved.map_err(status)?;
+        let (outcomes, reads) = resolved?;
         count_misses(call, &outcomes);
         count_resolves(call, raw.iter().zip(&outcomes));
         let masked =
             outcomes.into_iter().map(|outcome| outcome.map(|found| mask.apply_to_found(found)));
-        Ok(with_reads(raw_response::BatchResolved { results: fill(masked.collect()) }, reads))
+        let message = raw_response::BatchResolved { results: fill(masked.collect()) };
+        Ok(WithReads { message, reads })
     }
 
     pub async fn get_user(
         &self,
         call: &Call,
         request: v1::GetUserRequest,
-    ) -> Result<Response<raw_response::Got>, Status> {
+    ) -> Result<raw_response::Got, Refusal> {
         let context = self.look_up(call, &request.tenant)?;
-        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let got = self.directory.get(&context, &request.user_id, mask.view()).await;
         count_misses(call, [&got]);
-        Ok(Response::new(mask.apply_to_got(got.map_err(status)?).into()))
+        Ok(mask.apply_to_got(got?).into())
     }
 
     pub async fn batch_get_users(
         &self,
         call: &Call,
         request: v1::BatchGetUsersRequest,
-    ) -> Result<Response<raw_response::BatchGot>, Status> {
+    ) -> Result<raw_response::BatchGot, Refusal> {
         let context = self.look_up(call, &request.tenant)?;
         let _permit = self.batch_permits.take(call).await?;
-        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
-        let outcomes = got.map_err(status)?;
+        let outcomes = got?;
         count_misses(call, &outcomes);
         let masked = outcomes.into_iter().map(|outcome| outcome.map(|got| mask.apply_to_got(got)));
-        Ok(Response::new(raw_response::BatchGot { results: fill(masked.collect()) }))
+        Ok(raw_response::BatchGot { results: fill(masked.collect()) })
     }
 
     pub async fn normalize_identity(
         &self,
         call: &Call,
         request: v1::NormalizeIdentityRequest,
-    ) -> Result<Response<v1::NormalizeIdentityResponse>, Status> {
+    ) -> Result<v1::NormalizeIdentityResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         let raw = raw_identifier(request.identifier.as_ref());
-        let (normalization, rules_version, key) =
-            self.directory.normalize(&context, raw).await.map_err(status)?;
-        Ok(Response::new(convert::normalization(normalization, rules_version, key)))
+        let (normalization, rules_version, key) = self.directory.normalize(&context, raw).await?;
+        Ok(convert::normalization(normalization, rules_version, key))
     }
 
     pub async fn check_identity(
         &self,
         call: &Call,
         request: v1::CheckIdentityRequest,
-    ) -> Result<Response<v1::CheckIdentityResponse>, Status> {
+    ) -> Result<v1::CheckIdentityResponse, Refusal> {
         let context = self.look_up(call, &request.tenant)?;
         let raw = raw_identifier(request.identifier.as_ref());
         // Either answer reveals whether the identifier is taken.
         call.record_misses(1);
         let (identifier, refusal) =
-            self.directory.check_identity(&context, &request.user_id, raw).await.map_err(status)?;
+            self.directory.check_identity(&context, &request.user_id, raw).await?;
         let held_until = match &refusal {
             // Its time reveals when the identifier was released.
             Some(Error::IdentityHeld { until, .. }) if call.role > Role::Resolver => {
@@ -146,24 +145,24 @@ impl Api {
             _ => None,
         };
 
-        Ok(Response::new(v1::CheckIdentityResponse {
+        Ok(v1::CheckIdentityResponse {
             available: refusal.is_none(),
             reason: refusal.as_ref().map_or("", Error::reason).to_owned(),
             identifier: Some(identifier_message(&identifier)),
             held_until,
-        }))
+        })
     }
 
     pub async fn search_users(
         &self,
         call: &Call,
         request: v1::SearchUsersRequest,
-    ) -> Result<Response<raw_response::Searched>, Status> {
+    ) -> Result<raw_response::Searched, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         if request.explain && call.role < Role::Admin {
-            return Err(protocol::role_too_low("explain", Role::Admin));
+            return Err(protocol::role_too_low("explain", Role::Admin).into());
         }
-        let mask = ReadMask::parse(request.read_mask.as_ref()).map_err(status)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let _permit = self.batch_permits.take(call).await?;
         let search = SearchRequest {
             filter: &request.filter,
@@ -173,79 +172,79 @@ impl Api {
             explain: request.explain,
             view: mask.view(),
         };
-        let page = self.directory.search(&context, search).await.map_err(status)?;
+        let page = self.directory.search(&context, search).await?;
         let plan = request.explain.then(|| convert::plan(&page.plan));
         let users = page.users.into_iter().map(|user| mask.encode(user)).collect();
-        Ok(Response::new(raw_response::Searched {
+        Ok(raw_response::Searched {
             users,
             next_page_token: page.next_page_token,
             plan,
             hint: page.hint,
             unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
-        }))
+        })
     }
 
     pub async fn list_history(
         &self,
         call: &Call,
         request: v1::ListHistoryRequest,
-    ) -> Result<Response<v1::ListHistoryResponse>, Status> {
+    ) -> Result<v1::ListHistoryResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let history = convert::history(&request).map_err(status)?;
+        let history = convert::history(&request)?;
         let _permit = self.batch_permits.take(call).await?;
-        let page = self.directory.history(&context, history).await.map_err(status)?;
-        Ok(Response::new(v1::ListHistoryResponse {
+        let page = self.directory.history(&context, history).await?;
+        Ok(v1::ListHistoryResponse {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
-        }))
+        })
     }
 
     pub async fn list_owners(
         &self,
         call: &Call,
         request: v1::ListOwnersRequest,
-    ) -> Result<Response<v1::ListOwnersResponse>, Status> {
+    ) -> Result<v1::ListOwnersResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         let raw = raw_identifier(request.identifier.as_ref());
-        let owners = self.directory.list_owners(&context, raw).await.map_err(status)?;
-        Ok(Response::new(convert::owners(owners)))
+        let owners = self.directory.list_owners(&context, raw).await?;
+        Ok(convert::owners(owners))
     }
 
     pub async fn list_events(
         &self,
         call: &Call,
         request: v1::ListEventsRequest,
-    ) -> Result<Response<v1::ListEventsResponse>, Status> {
+    ) -> Result<v1::ListEventsResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let events = convert::events(&request).map_err(status)?;
+        let events = convert::events(&request)?;
         let _permit = self.batch_permits.take(call).await?;
-        let page = self.directory.events(&context, events).await.map_err(status)?;
-        Ok(Response::new(v1::ListEventsResponse {
+        let page = self.directory.events(&context, events).await?;
+        Ok(v1::ListEventsResponse {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
             users_read: page.users_read as i64,
             unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
-        }))
+        })
     }
 
     pub async fn watch(
         &self,
         request: Request<v1::WatchRequest>,
-    ) -> Result<Response<watch::Responses>, Status> {
+    ) -> Result<watch::Responses, Refusal> {
         let (call, request) = authorized(request)?;
         let context = self.context(&call, &request.tenant, "")?;
-        let watch_request = convert::watch(&request).map_err(status)?;
-        let watch = self.directory.watch(&context, watch_request).await.map_err(status)?;
-        Ok(Response::new(watch::responses(watch, self.stopping.clone())))
+        let watch_request = convert::watch(&request)?;
+        let watch = self.directory.watch(&context, watch_request).await?;
+        Ok(watch::responses(watch, self.stopping.clone()))
     }
 }
 
 /// The time at which a look-up reads. Resolvers may read the present only.
-fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Status> {
+fn as_of(call: &Call, time: Option<&ProtoTimestamp>) -> Result<Option<Timestamp>, Refusal> {
     if time.is_some() && call.role < Role::Viewer {
-        return Err(protocol::role_too_low("as_of", Role::Viewer));
+        return Err(protocol::role_too_low("as_of", Role::Viewer).into());
     }
-    convert::optional_timestamp("as_of", time).map_err(status)
+    Ok(convert::optional_timestamp("as_of", time)?)
 }
 
 /// The histogram of reads.
@@ -274,9 +273,18 @@ fn count_resolves<'a, T: 'a>(
     }
 }
 
-/// Adds the number of reads that a call sent to its response.
-fn with_reads<T>(message: T, reads: u32) -> Response<T> {
-    let mut response = Response::new(message);
-    response.metadata_mut().insert("polynym-reads", reads.into());
-    response
+/// A message with the number of reads that its call took, which stands in the response's metadata.
+pub struct WithReads<M> {
+    message: M,
+    reads: u32,
+}
+
+impl<M: Message> Answer for WithReads<M> {
+    type Message = M;
+
+    fn into_response(self) -> Response<M> {
+        let mut response = Response::new(self.message);
+        response.metadata_mut().insert("polynym-reads", self.reads.into());
+        response
+    }
 }

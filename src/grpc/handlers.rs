@@ -13,6 +13,7 @@ use tower::{Service, service_fn};
 
 use super::api::Api;
 use super::authorization::authorized;
+use super::status::Refusal;
 use crate::MAX_STREAM_BYTES;
 use polynym_access::Call;
 use polynym_transport::method::Handler;
@@ -48,14 +49,14 @@ macro_rules! client_stream {
 pub(super) use {client_stream, server_stream, unary};
 
 /// The handler that [`unary!`] makes.
-pub fn of_unary<M, R, F>(
+pub fn of_unary<M, A, F>(
     api: &Arc<Api>,
     answer: impl Fn(Arc<Api>, Arc<Call>, M) -> F + Copy + Send + Sync + 'static,
 ) -> Handler
 where
     M: Message,
-    R: Message,
-    F: Future<Output = Result<Response<R>, Status>> + Send + 'static,
+    A: Answer,
+    F: Future<Output = Result<A, Refusal>> + Send + 'static,
 {
     let api = api.clone();
     Box::new(move |request| {
@@ -63,9 +64,9 @@ where
         let answer = service_fn(move |request| {
             let answer =
                 authorized(request).map(|(call, message)| answer(api.clone(), call, message));
-            async move { answer?.await }
+            async move { Ok(answer?.await.map_err(Status::from)?.into_response()) }
         });
-        Box::pin(async move { grpc::<R, M>().unary(answer, request).await })
+        Box::pin(async move { grpc::<A::Message, M>().unary(answer, request).await })
     })
 }
 
@@ -78,12 +79,15 @@ where
     M: Message,
     R: Message,
     S: Stream<Item = Result<R, Status>> + Send + 'static,
-    F: Future<Output = Result<Response<S>, Status>> + Send + 'static,
+    F: Future<Output = Result<S, Refusal>> + Send + 'static,
 {
     let api = api.clone();
     Box::new(move |request| {
         let api = api.clone();
-        let answer = service_fn(move |request| answer(api.clone(), request));
+        let answer = service_fn(move |request| {
+            let answer = answer(api.clone(), request);
+            async move { Ok(Response::new(answer.await?)) }
+        });
         Box::pin(async move { grpc::<R, M>().server_streaming(answer, request).await })
     })
 }
@@ -97,12 +101,15 @@ where
     M: Message,
     R: Message,
     S: Stream<Item = Result<R, Status>> + Send + 'static,
-    F: Future<Output = Result<Response<S>, Status>> + Send + 'static,
+    F: Future<Output = Result<S, Refusal>> + Send + 'static,
 {
     let api = api.clone();
     Box::new(move |request| {
         let api = api.clone();
-        let answer = service_fn(move |request| answer(api.clone(), request));
+        let answer = service_fn(move |request| {
+            let answer = answer(api.clone(), request);
+            async move { Ok(Response::new(answer.await?)) }
+        });
         Box::pin(async move { grpc::<R, M>().streaming(answer, request).await })
     })
 }
@@ -128,6 +135,21 @@ where
 pub trait Message: prost::Message + Default + Send + Sync + 'static {}
 
 impl<M: prost::Message + Default + Send + Sync + 'static> Message for M {}
+
+/// The answer to a call with one request: a message, perhaps with metadata.
+pub trait Answer: Send + 'static {
+    type Message: Message;
+
+    fn into_response(self) -> Response<Self::Message>;
+}
+
+impl<M: Message> Answer for M {
+    type Message = M;
+
+    fn into_response(self) -> Response<M> {
+        Response::new(self)
+    }
+}
 
 /// gRPC for one call. The transport has decompressed the messages of other calls than streams.
 fn grpc<R: Message, M: Message>() -> Grpc<ProstCodec<R, M>> {

@@ -1,12 +1,11 @@
 //! InboxService: notices to users.
 
 use prost::Message;
-use tonic::{Response, Status};
 
 use super::api::{Api, count_misses};
 use super::convert;
 use super::raw_response::status_message;
-use super::status::status;
+use super::status::{Refusal, status};
 use polynym_access::Call;
 use polynym_directory::{
     Error, Invalid, NoticesRequest, SendRequest, UserRef, encoded::notice::entry_message,
@@ -22,15 +21,15 @@ impl Api {
         &self,
         call: &Call,
         request: v1::SendNoticeRequest,
-    ) -> Result<Response<v1::SendNoticeResponse>, Status> {
+    ) -> Result<v1::SendNoticeResponse, Refusal> {
         let context = self.context(call, &request.tenant, &request.request_id)?;
         call.check_miss_limit().map_err(protocol::misses_limited)?;
         call.check_notice_limit().map_err(protocol::notices_limited)?;
-        let notice = send_request(&request).map_err(status)?;
+        let notice = send_request(&request)?;
         let bytes = request.notice.as_ref().map_or(0, Message::encoded_len);
         // Before it is sent: a caller that leaves has written a part.
         call.record_notice(bytes, request.recipients.len());
-        let sent = self.directory.send_notice(&context, notice).await.map_err(status)?;
+        let sent = self.directory.send_notice(&context, notice).await?;
         count_misses(call, &sent.results);
         let results = sent.results.into_iter().map(|result| {
             let outcome = match result {
@@ -39,17 +38,14 @@ impl Api {
             };
             v1::NoticeResult { result: Some(outcome) }
         });
-        Ok(Response::new(v1::SendNoticeResponse {
-            notice_id: sent.id.to_string(),
-            results: results.collect(),
-        }))
+        Ok(v1::SendNoticeResponse { notice_id: sent.id.to_string(), results: results.collect() })
     }
 
     pub async fn list_notices(
         &self,
         call: &Call,
         request: v1::ListNoticesRequest,
-    ) -> Result<Response<v1::ListNoticesResponse>, Status> {
+    ) -> Result<v1::ListNoticesResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         let page_request = NoticesRequest {
             user_id: &request.user_id,
@@ -57,48 +53,43 @@ impl Api {
             page_size: request.page_size,
             page_token: &request.page_token,
         };
-        let page = self.directory.notices(&context, page_request).await.map_err(status)?;
+        let page = self.directory.notices(&context, page_request).await?;
         let notices = page.entries.into_iter().filter_map(entry_message).collect();
         let next_page_token = page.next_page_token;
-        Ok(Response::new(v1::ListNoticesResponse { notices, next_page_token }))
+        Ok(v1::ListNoticesResponse { notices, next_page_token })
     }
 
     pub async fn mark_read(
         &self,
         call: &Call,
         request: v1::MarkReadRequest,
-    ) -> Result<Response<v1::MarkReadResponse>, Status> {
+    ) -> Result<v1::MarkReadResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let up_to = convert::optional_timestamp("up_to_time", request.up_to_time.as_ref())
-            .map_err(status)?;
-        self.directory
-            .mark_read(&context, &request.user_id, &request.notice_ids, up_to)
-            .await
-            .map_err(status)?;
-        Ok(Response::new(v1::MarkReadResponse {}))
+        let up_to = convert::optional_timestamp("up_to_time", request.up_to_time.as_ref())?;
+        self.directory.mark_read(&context, &request.user_id, &request.notice_ids, up_to).await?;
+        Ok(v1::MarkReadResponse {})
     }
 
     pub async fn delete_notice(
         &self,
         call: &Call,
         request: v1::DeleteNoticeRequest,
-    ) -> Result<Response<v1::DeleteNoticeResponse>, Status> {
+    ) -> Result<v1::DeleteNoticeResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         let deleted =
             self.directory.delete_notice(&context, &request.user_id, &request.notice_id).await;
-        deleted.map_err(status)?;
-        Ok(Response::new(v1::DeleteNoticeResponse {}))
+        deleted?;
+        Ok(v1::DeleteNoticeResponse {})
     }
 
     pub async fn count_unread(
         &self,
         call: &Call,
         request: v1::CountUnreadRequest,
-    ) -> Result<Response<v1::CountUnreadResponse>, Status> {
+    ) -> Result<v1::CountUnreadResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
-        let unread =
-            self.directory.count_unread(&context, &request.user_id).await.map_err(status)?;
-        Ok(Response::new(v1::CountUnreadResponse { unread: unread as i32 }))
+        let unread = self.directory.count_unread(&context, &request.user_id).await?;
+        Ok(v1::CountUnreadResponse { unread: unread as i32 })
     }
 }
 

@@ -13,6 +13,28 @@ use polynym_transport::rich_status::{detailed, info, internal, retry};
 /// clients refuse headers over 8 KiB.
 const FIELDS_BYTES: usize = 1_536;
 
+/// The refusal of a call, made by `?` of an error of the directory or of a status.
+#[derive(Debug)]
+pub struct Refusal(Status);
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self(status(error))
+    }
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self(status)
+    }
+}
+
+impl From<Refusal> for Status {
+    fn from(refusal: Refusal) -> Self {
+        refusal.0
+    }
+}
+
 /// The status of an error. Logs the causes that only operators may see.
 pub fn status(error: Error) -> Status {
     let (code, reason) = (code(error.category()), error.reason());

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tonic::Status;
-
 use crate::grpc::convert;
-use crate::grpc::status::status;
 use polynym_directory::{
     BulkAction, BulkChange, Error, Invalid, StartBulkChange, Value,
     encoded::bulk_change::bulk_change_message,
@@ -49,6 +46,6 @@ fn edits(attributes: &Attributes) -> Result<BTreeMap<String, Option<Value>>, Err
 }
 
 /// The bulk change of a response.
-pub fn response(outcome: Result<BulkChange, Error>) -> Result<Option<v1::BulkChange>, Status> {
-    Ok(Some(bulk_change_message(&outcome.map_err(status)?)))
+pub fn response(outcome: Result<BulkChange, Error>) -> Result<Option<v1::BulkChange>, Error> {
+    Ok(Some(bulk_change_message(&outcome?)))
 }
