@@ -7,8 +7,6 @@ pub mod renormalize;
 mod table;
 pub mod usage;
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand, ValueEnum};
 use prost_types::{Duration as ProtoDuration, FieldMask};
 
@@ -19,6 +17,7 @@ use super::failure::Failure;
 use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
 use polynym_identifier::Kind;
+use polynym_presentation::duration::parse_message;
 use polynym_proto::v1::{
     GetTenantRequest, GetTenantResponse, ListTenantsRequest, Policies, ReservedHandles,
     Tenant as Message, UpdateTenantRequest,
@@ -88,7 +87,7 @@ pub struct Set {
     /// How long identifiers of a kind are held for their former owners: 30d, 12h; 0d for no hold.
     /// Can be repeated.
     #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
-    holds: Vec<(Kind, Duration)>,
+    holds: Vec<(Kind, ProtoDuration)>,
     /// Unverified identities do not resolve.
     #[arg(long, value_enum)]
     hide_unverified: Option<Switch>,
@@ -96,8 +95,8 @@ pub struct Set {
     #[arg(long, value_enum)]
     verified_wins: Option<Switch>,
     /// A phone that is verified goes to a user who verifies it so much later: 90d; 0d for never.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    phone_takeover_after: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_message)]
+    phone_takeover_after: Option<ProtoDuration>,
     /// A primary identity cannot be unlinked while the user has others of its kind.
     #[arg(long, value_enum)]
     keep_primary_identity: Option<Switch>,
@@ -108,17 +107,17 @@ pub struct Set {
     #[arg(long, value_enum)]
     allow_lookalikes: Option<Switch>,
     /// How long a deleted user can be restored: 30d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    restore_window: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_message)]
+    restore_window: Option<ProtoDuration>,
     /// How long a merge can be undone: 7d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    undo_window: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_message)]
+    undo_window: Option<ProtoDuration>,
     /// How long the history of users is kept: 400d; 0d for no history.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    history_retention: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_message)]
+    history_retention: Option<ProtoDuration>,
     /// How long a notice stays in an inbox: 90d.
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    inbox_retention: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_message)]
+    inbox_retention: Option<ProtoDuration>,
     /// The maximum number of notices in an inbox.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
     inbox_limit: Option<i32>,
@@ -149,15 +148,10 @@ pub struct Change {
     settings: Flags<ChangeClient>,
 }
 
-/// Parses a duration, such as `30d`, `12h`, `5m` or `10s`.
-fn duration(text: &str) -> Result<Duration, &'static str> {
-    humantime::parse_duration(text).map_err(|_| "write a duration such as 30d, 12h, 5m or 10s")
-}
-
-fn hold(text: &str) -> Result<(Kind, Duration), &'static str> {
+fn hold(text: &str) -> Result<(Kind, ProtoDuration), &'static str> {
     let (name, time) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
     let kind = name.parse().map_err(|_| "the kind must be email, handle, phone, social or url")?;
-    Ok((kind, duration(time)?))
+    Ok((kind, parse_message(time)?))
 }
 
 pub async fn run(command: Tenant) -> Result<(), Failure> {
@@ -225,9 +219,9 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
         rule_notices: switch("rule_notices", command.rule_notices),
         ..Policies::default()
     };
-    let mut window = |name: &str, value: Option<Duration>| {
+    let mut window = |name: &str, value: Option<ProtoDuration>| {
         paths.extend(value.map(|_| name.to_owned()));
-        value.map(proto_duration)
+        value
     };
     policies.phone_takeover_after = window("phone_takeover_after", command.phone_takeover_after);
     policies.restore_window = window("restore_window", command.restore_window);
@@ -248,15 +242,11 @@ fn policies(command: &Set) -> (Policies, Vec<String>) {
 
     let holds = policies.holds.get_or_insert_default();
     for (kind, time) in &command.holds {
-        *table::hold_of(holds, *kind) = Some(proto_duration(*time));
+        *table::hold_of(holds, *kind) = Some(*time);
         paths.push(format!("holds.{kind}"));
     }
 
     (policies, paths)
-}
-
-fn proto_duration(time: Duration) -> ProtoDuration {
-    ProtoDuration { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanos: 0 }
 }
 
 async fn list(command: Get) -> Result<(), Failure> {
@@ -295,20 +285,10 @@ fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::table::duration_text;
     use super::*;
 
     #[test]
-    fn durations_are_parsed_and_shown() {
-        for (typed, seconds, shown) in
-            [("30d", 2_592_000, "30 d"), ("36h", 129_600, "36 h"), ("90s", 90, "90 s")]
-        {
-            assert_eq!(duration(typed).unwrap().as_secs(), seconds);
-            assert_eq!(duration_text(&proto_duration(duration(typed).unwrap())), shown);
-        }
-        for wrong in ["", "d", "3", "-1d", "99999999999999999999d", "1x"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
+    fn holds_are_of_kinds() {
         assert_eq!(hold("email=7d").unwrap().0, Kind::Email);
         assert!(hold("email").is_err() && hold("mail=7d").is_err());
     }

@@ -2,4 +2,5 @@
 //! and durations, times and counts. One table an idea, which the command line, the console and the
 //! files of tables share. Nothing here does I/O.
 
+pub mod duration;
 pub mod state;

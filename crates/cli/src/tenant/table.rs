@@ -4,6 +4,7 @@ use prost_types::Duration as ProtoDuration;
 
 use crate::output::{self, Table, printable};
 use polynym_identifier::Kind;
+use polynym_presentation::duration;
 use polynym_proto::v1::{AttributeDefinition, AttributeType, Holds, Policies, Tenant as Message};
 
 /// The hold of a kind.
@@ -19,13 +20,13 @@ pub const fn hold_of(holds: &mut Holds, kind: Kind) -> &mut Option<ProtoDuration
 
 /// The rows about the history.
 fn history_rows(policies: &Policies) -> Vec<(String, String)> {
-    let retention = duration_text(&policies.history_retention.unwrap_or_default());
+    let retention = duration::short(policies.history_retention.as_ref());
     let mut rows = vec![("history is kept for".to_owned(), retention)];
     if let Some(time) = &policies.history_since_time {
         rows.push(("history is complete since".to_owned(), time.to_string()));
     }
     if let Some(time) = &policies.history_extend_time {
-        let former = duration_text(&policies.history_former_retention.unwrap_or_default());
+        let former = duration::short(policies.history_former_retention.as_ref());
         rows.push((format!("history of before {time} is kept for"), former));
     }
     if let Some(time) = &policies.history_change_time {
@@ -45,7 +46,7 @@ pub fn fields(tenant: &Message) -> Table {
     };
     for kind in Kind::ALL {
         if let Some(time) = hold_of(&mut holds, kind) {
-            row(&format!("{kind}s are held for"), duration_text(time));
+            row(&format!("{kind}s are held for"), duration::short(Some(time)));
         }
     }
 
@@ -53,7 +54,7 @@ pub fn fields(tenant: &Message) -> Table {
     row("hide unverified", switch(policies.hide_unverified));
     row("verified wins", switch(policies.verified_wins));
     if let Some(time) = &policies.phone_takeover_after {
-        row("phones can be taken after", duration_text(time));
+        row("phones can be taken after", duration::short(Some(time)));
     }
     row("keep primary identity", switch(policies.keep_primary_identity));
     row("keep last identity", switch(policies.keep_last_identity));
@@ -66,10 +67,10 @@ pub fn fields(tenant: &Message) -> Table {
         let name = format!("attribute {}", printable(&definition.name));
         row(&name, definition_text(definition));
     }
-    row("deleted users are kept for", duration_text(&policies.restore_window.unwrap_or_default()));
-    row("merges can be undone for", duration_text(&policies.undo_window.unwrap_or_default()));
+    row("deleted users are kept for", duration::short(policies.restore_window.as_ref()));
+    row("merges can be undone for", duration::short(policies.undo_window.as_ref()));
     history.into_iter().for_each(|(name, value)| row(&name, value));
-    row("notices are kept for", duration_text(&policies.inbox_retention.unwrap_or_default()));
+    row("notices are kept for", duration::short(policies.inbox_retention.as_ref()));
     row("notices in an inbox", policies.inbox_limit.to_string());
     row("rule notices", switch(policies.rule_notices));
     row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
@@ -98,15 +99,4 @@ fn definition_text(definition: &AttributeDefinition) -> String {
         None => String::new(),
     };
     format!("{value_type}, {indexed}{change}")
-}
-
-const UNITS: [(&str, i64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
-
-/// A duration in the largest unit without a remainder.
-pub fn duration_text(time: &ProtoDuration) -> String {
-    let divides = |(_, seconds): &&(&str, i64)| time.nanos == 0 && time.seconds % seconds == 0;
-    match UNITS.iter().find(divides) {
-        Some((unit, seconds)) => format!("{} {unit}", time.seconds / seconds),
-        None => time.to_string(),
-    }
 }

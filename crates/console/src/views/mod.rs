@@ -3,7 +3,6 @@
 pub mod bulk;
 pub mod commands;
 pub mod duplicates;
-pub mod duration;
 pub mod event;
 pub mod identity;
 pub mod policies;

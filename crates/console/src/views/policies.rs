@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use polynym_presentation::duration;
 use polynym_proto::v1;
+use prost_types::Duration;
 use v1::{AttributeType, Policies};
 
-use super::duration::{self, Duration};
 use super::text::cut;
 
 /// The maximum characters of a value in a list of changes.

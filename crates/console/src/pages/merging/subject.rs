@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use polynym_client::Client;
+use polynym_presentation::duration;
 use polynym_proto::v1;
 
 use crate::failure::Failure;
@@ -27,8 +28,7 @@ pub async fn subject(client: &Client, id: &str) -> Result<Subject, Failure> {
 pub async fn undo_window(visit: &Visit, tenant: &str) -> Result<Duration, Failure> {
     let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
     let answer = visit.client(tenant).admin().get_tenant(request).await?;
-    let window = answer.tenant.and_then(|tenant| tenant.policies?.undo_window);
-    Ok(window.and_then(|window| Duration::try_from(window).ok()).unwrap_or_default())
+    Ok(duration::of(answer.tenant.and_then(|tenant| tenant.policies?.undo_window)))
 }
 
 /// The time until which a merge at `time` can be undone; none if it cannot.

@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use polynym_access::Role;
 use polynym_client::Error;
+use polynym_presentation::duration::largest_unit;
 use polynym_proto::v1::ListTenantsRequest;
 use serde::Deserialize;
 
@@ -14,7 +15,6 @@ use super::figures::{MethodView, Section, methods, sections};
 use crate::console::Shared;
 use crate::frame::Frame;
 use crate::render::{Page, render};
-use crate::views::time::largest_unit;
 use crate::visit::Visit;
 
 #[derive(Template)]

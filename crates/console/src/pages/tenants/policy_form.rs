@@ -2,11 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use polynym_presentation::duration;
 use polynym_proto::v1::Policies;
 use prost::Message;
 
 use crate::form::Form;
-use crate::views::duration;
 use crate::views::policies::{Field, POLICIES, Policy};
 
 /// A policy in the form.
@@ -57,7 +57,7 @@ impl FieldView {
                 Ok(count) if count > 0 => *field(policies) = count,
                 _ => "Write a whole number, at least 1.".clone_into(&mut view.error),
             },
-            Field::Time(field) => match duration::parse(&view.number, &view.unit) {
+            Field::Time(field) => match duration::of_parts(&view.number, &view.unit) {
                 Ok(time) => *field(policies) = Some(time),
                 Err(rule) => rule.clone_into(&mut view.error),
             },

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use polynym_client::Client;
+use polynym_presentation::duration;
 use polynym_proto::v1::{Policies, UpdateTenantRequest};
 use prost_types::FieldMask;
 
@@ -10,8 +11,8 @@ use super::policy_form::Typed;
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render};
+use crate::views::Commands;
 use crate::views::policies::{Field, Policy, PolicyChange, changes};
-use crate::views::{Commands, duration};
 use crate::visit::Visit;
 
 #[derive(Template)]

@@ -5,13 +5,14 @@ use axum::body::Body;
 use axum::extract::Path;
 use http::Response;
 use polynym_client::Error;
+use polynym_presentation::duration;
 use polynym_proto::v1;
 use v1::{
     LinkIdentityRequest, MoveIdentityRequest, ReplaceIdentityRequest, UnlinkIdentityRequest,
     VerifyIdentityRequest,
 };
 
-use super::shown::{duration, policies, to_user, user_id};
+use super::shown::{policies, to_user, user_id};
 use crate::change::typed::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
@@ -20,7 +21,6 @@ use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
 use crate::short_id::ShortId;
 use crate::views::identity::{self, IdentityView};
-use crate::views::time::largest_unit;
 use crate::views::{Commands, UserView};
 use crate::visit::Visit;
 
@@ -154,14 +154,14 @@ fn gone(visit: &Visit, tenant: &str, user: &v1::User) -> Response<Body> {
 /// may not know.
 async fn hold(visit: &Visit, tenant: &str, one: &v1::Identity) -> String {
     let holds = policies(&visit.client(tenant)).await.holds.unwrap_or_default();
-    let hold = duration(match identity::kind(one.identifier.as_ref()) {
+    let hold = duration::of(match identity::kind(one.identifier.as_ref()) {
         "email" => holds.email,
         "handle" => holds.handle,
         "phone" => holds.phone,
         "social" => holds.social,
         _ => holds.url,
     });
-    if hold.is_zero() { String::new() } else { largest_unit(hold) }
+    if hold.is_zero() { String::new() } else { duration::largest_unit(hold) }
 }
 
 fn verify_commands(tenant: &str, id: &str, text: &str, verified: bool) -> Commands {

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query};
 use http::Response;
 use polynym_access::Role;
+use polynym_presentation::duration;
 use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
@@ -15,7 +16,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::reading::{self, Reading};
-use crate::views::{Commands, UserView, duration, identity};
+use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;
 
 #[derive(Template)]

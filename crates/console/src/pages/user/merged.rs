@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
 use polynym_client::Client;
+use polynym_presentation::duration;
 use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::event::Change;
 use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
-use super::shown::{duration, policies};
+use super::shown::policies;
 use crate::views::event::change_set;
 use crate::views::{Time, identity};
 
@@ -49,7 +50,7 @@ pub async fn users(client: &Client, id: &str, may_view: bool) -> Vec<MergedView>
     if page.events.is_empty() {
         return Vec::new();
     }
-    let window = duration(policies(client).await.undo_window);
+    let window = duration::of(policies(client).await.undo_window);
     merges(page.events, window, SystemTime::now())
 }
 

@@ -1,11 +1,12 @@
 //! What the pages of a user share: parts of lists, sentences about what was done, and searches.
 
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use axum::body::Body;
 use http::Response;
 use locality_uuid::LocalityId;
 use polynym_client::Client;
+use polynym_presentation::duration;
 use polynym_proto::v1;
 use serde::Deserialize;
 
@@ -106,14 +107,9 @@ pub async fn policies(client: &Client) -> v1::Policies {
 
 /// Until when users that are deleted now can be restored; none if they may be purged at once.
 pub async fn restorable_until(client: &Client) -> Option<Time> {
-    let window = duration(policies(client).await.restore_window);
+    let window = duration::of(policies(client).await.restore_window);
     let until = SystemTime::now().checked_add(window).filter(|_| !window.is_zero())?;
     Time::of(Some(&until.into()))
-}
-
-/// A duration of a policy; zero if it is absent.
-pub fn duration(policy: Option<prost_types::Duration>) -> Duration {
-    policy.and_then(|policy| Duration::try_from(policy).ok()).unwrap_or_default()
 }
 
 /// Leads to a user's page, which says what was done.
