@@ -10,8 +10,8 @@ use super::client::Session;
 use super::client::user_ref::{self, UserRef};
 use super::failure::Failure;
 use super::output;
-use super::text::time::instant;
 use crate::config::{ChangeClient, Client, Flags};
+use polynym_presentation::time::instant;
 use polynym_proto::v1::{
     CountUnreadRequest, DeleteNoticeRequest, MarkReadRequest, MarkReadResponse,
 };

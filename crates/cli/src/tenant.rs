@@ -18,6 +18,7 @@ use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
 use polynym_identifier::Kind;
 use polynym_presentation::duration::parse_message;
+use polynym_presentation::time;
 use polynym_proto::v1::{
     GetTenantRequest, GetTenantResponse, ListTenantsRequest, Policies, ReservedHandles,
     Tenant as Message, UpdateTenantRequest,
@@ -263,8 +264,7 @@ async fn list(command: Get) -> Result<(), Failure> {
                 output::print_message("Tenant", tenant)?;
             }
             let times = [&tenant.create_time, &tenant.update_time];
-            let [created, changed] =
-                times.map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
+            let [created, changed] = times.map(|time| time::text(time.as_ref()));
             table.add_row([printable(&tenant.tenant).into_owned(), created, changed]);
         }
         page_token = answer.next_page_token;

@@ -4,5 +4,4 @@ pub mod attribute;
 pub mod event;
 pub mod filter_error;
 pub mod identifier;
-pub mod time;
 pub mod user_table;

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
+use polynym_presentation::time::parse_input;
+use prost_types::Timestamp;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
@@ -21,6 +23,19 @@ const MAX_STRANGERS_FIELDS: usize = 64;
 /// Marks a request whose form may have many fields: somebody is signed in.
 #[derive(Clone, Copy, Debug)]
 pub struct ManyFields;
+
+/// Parses the time of a field; `None` if it is empty.
+///
+/// # Errors
+/// It is not a time.
+pub fn time(label: &str, text: &str) -> Result<Option<Timestamp>, Failure> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let wrong =
+        || Failure::Form(format!("{label}: not a time. Write 2026-01-31 or 2026-01-31T12:00."));
+    parse_input(text).map(Some).ok_or_else(wrong)
+}
 
 /// The fields of a form, in their order. A field may occur several times.
 #[derive(Clone, Debug, Default)]

@@ -4,3 +4,4 @@
 
 pub mod duration;
 pub mod state;
+pub mod time;

@@ -1,6 +1,6 @@
 //! Users as the rows of a table, which an import reads without a mapping.
 
-use polynym_presentation::state;
+use polynym_presentation::{state, time};
 use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::identifier::Kind;
 use polynym_proto::v1::{AttributeValue, User};
@@ -87,13 +87,12 @@ fn cell(field: &Field, user: &User) -> Result<String, String> {
 
 /// The text of a field that is no attribute; empty if the user has none.
 fn plain(field: &Field, user: &User) -> Result<String, String> {
-    let time = |time: Option<prost_types::Timestamp>| time.map_or(String::new(), |t| t.to_string());
     Ok(match field {
         Field::UserId => user.user_id.clone(),
         Field::DisplayName => user.display_name.clone(),
         Field::State => state::word(user.state()).to_owned(),
-        Field::CreateTime => time(user.create_time),
-        Field::UpdateTime => time(user.update_time),
+        Field::CreateTime => time::text(user.create_time.as_ref()),
+        Field::UpdateTime => time::text(user.update_time.as_ref()),
         identity => identities(identity, user)?,
     })
 }

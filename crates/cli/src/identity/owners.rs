@@ -7,6 +7,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, Table, printable};
 use crate::text::identifier::{self, IdentifierArg};
+use polynym_presentation::time;
 use polynym_proto::v1::{ListOwnersRequest, ListOwnersResponse};
 
 pub const OWNERS: &str = "\
@@ -32,7 +33,7 @@ pub async fn run(command: Owners) -> Result<(), Failure> {
         return output::print_message("ListOwnersResponse", &answer);
     }
     let name = identifier::text(answer.identifier.as_ref());
-    let since = answer.known_since.as_ref().map(ToString::to_string).unwrap_or_default();
+    let since = time::text(answer.known_since.as_ref());
     if answer.owners.is_empty() {
         return output::print(&format!("nobody has owned {name} since {since}\n"));
     }
@@ -45,7 +46,7 @@ fn table(answer: &ListOwnersResponse) -> Table {
     for owner in &answer.owners {
         let purged = "(purged)".into();
         let user = if owner.user_id.is_empty() { purged } else { printable(&owner.user_id) };
-        let from = owner.from.as_ref().map(ToString::to_string).unwrap_or_default();
+        let from = time::text(owner.from.as_ref());
         let to = owner.to.as_ref().map_or_else(|| "now".to_owned(), ToString::to_string);
         table.add_row([&*user, &from, &to]);
     }

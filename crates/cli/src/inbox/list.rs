@@ -11,6 +11,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute;
+use polynym_presentation::time;
 use polynym_proto::v1::{ListNoticesRequest, Notice};
 
 pub const LIST: &str = "\
@@ -62,7 +63,7 @@ fn show(session: &Session, notice: &Notice) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("Notice", notice);
     }
-    let time = notice.send_time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let time = time::text(notice.send_time.as_ref());
     let mark = if notice.read { " " } else { "*" };
     let (subject, sender) = (printable(&notice.subject), printable(&notice.sender));
     let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };

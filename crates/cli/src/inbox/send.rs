@@ -9,7 +9,7 @@ use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute::{self, AttributeArg};
-use crate::text::time::future_time;
+use polynym_presentation::time::future;
 use polynym_proto::v1::notice_result::Result as Outcome;
 use polynym_proto::v1::{NoticeContent, Recipient, SendNoticeRequest, recipient};
 
@@ -36,7 +36,7 @@ pub struct Send {
     #[arg(long = "attribute", value_name = "NAME=VALUE", value_parser = attribute::parse)]
     attributes: Vec<AttributeArg>,
     /// When the notice expires: 2030-12-31, 2030-12-31T12:00:00Z, or a time from now: 7d.
-    #[arg(long, value_name = "TIME", value_parser = future_time)]
+    #[arg(long, value_name = "TIME", value_parser = future)]
     expires: Option<Timestamp>,
     /// A UUID that identifies this call, so that a retry sends the notice at most once.
     #[arg(long, value_name = "UUID")]

@@ -13,6 +13,7 @@ use crate::config::{Flags, Output};
 use crate::failure::Failure;
 use crate::{files, output};
 use polynym_access::{self as access, Credentials, Role};
+use polynym_presentation::time;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -163,7 +164,7 @@ fn rows(credentials: &Credentials) -> Vec<Row> {
         tenants: credential.caller.tenants.patterns().to_vec(),
         token: credential.token.as_ref().map(|hash| hash.id().to_owned()),
         certificate: credential.certificate.clone(),
-        expires: credential.expires.map(|time| humantime::format_rfc3339_seconds(time).to_string()),
+        expires: credential.expires.map(time::second),
         expired: credential.has_expired(now),
     };
     credentials.list().into_iter().map(row).collect()
@@ -230,9 +231,9 @@ fn expiry(text: &str) -> Result<Expiry, &'static str> {
         return Ok(Expiry(None));
     }
     let now = SystemTime::now();
-    let time = polynym_proto::time::parse(text)
+    let time = time::future(text)
+        .ok()
         .and_then(|time| SystemTime::try_from(time).ok())
-        .or_else(|| now.checked_add(humantime::parse_duration(text).ok()?))
         .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
         .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z, or never")?;
     Ok(Expiry(Some(time)))

@@ -8,8 +8,8 @@ use crate::client::pages::Pages;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output;
-use crate::text::time::instant;
 use crate::user::history;
+use polynym_presentation::time::instant;
 use polynym_proto::v1::{Event, EventType, ListEventsRequest};
 
 pub const EVENTS: &str = "\

@@ -9,7 +9,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::event::purpose_lines;
-use crate::text::time::instant;
+use polynym_presentation::time::{self, instant};
 use polynym_proto::v1::tenant_event::Change;
 use polynym_proto::v1::{ListTenantHistoryRequest, TenantEvent};
 
@@ -61,7 +61,7 @@ fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("TenantEvent", event);
     }
-    let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let time = time::text(event.time.as_ref());
     let (caller, method) = (printable(&event.caller), printable(&event.method));
     let mut shown = format!("{time}  {}  by {caller} ({method})\n", text(event));
     for line in purpose_lines(&event.reason, &event.operation_id) {

@@ -4,7 +4,7 @@ use prost_types::Duration as ProtoDuration;
 
 use crate::output::{self, Table, printable};
 use polynym_identifier::Kind;
-use polynym_presentation::duration;
+use polynym_presentation::{duration, time};
 use polynym_proto::v1::{AttributeDefinition, AttributeType, Holds, Policies, Tenant as Message};
 
 /// The hold of a kind.
@@ -73,11 +73,8 @@ pub fn fields(tenant: &Message) -> Table {
     row("notices are kept for", duration::short(policies.inbox_retention.as_ref()));
     row("notices in an inbox", policies.inbox_limit.to_string());
     row("rule notices", switch(policies.rule_notices));
-    row("created", tenant.create_time.as_ref().map(ToString::to_string).unwrap_or_default());
-    row(
-        "policies changed",
-        tenant.update_time.as_ref().map(ToString::to_string).unwrap_or_default(),
-    );
+    row("created", time::text(tenant.create_time.as_ref()));
+    row("policies changed", time::text(tenant.update_time.as_ref()));
     if let Some(time) = &tenant.delete_time {
         let users = if tenant.delete_users { "with its users" } else { "unless it has users" };
         row("being deleted", format!("since {time}, {users}"));

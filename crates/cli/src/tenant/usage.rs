@@ -12,7 +12,7 @@ use crate::client::Session;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
-use crate::text::time::instant;
+use polynym_presentation::time::{self, instant};
 use polynym_proto::v1::{GetUsageRequest, GetUsageResponse, UsageResolution, UsageSeries};
 use polynym_table::guarded;
 
@@ -101,7 +101,7 @@ fn print_csv(answer: &GetUsageResponse) -> Result<(), Failure> {
     csv.write_record(["time", "metric", "caller", "count"]).map_err(csv_failure)?;
     for series in &answer.series {
         for point in &series.points {
-            let time = point.time.as_ref().map(ToString::to_string).unwrap_or_default();
+            let time = time::text(point.time.as_ref());
             let count = point.count.to_string();
             let cells = [&*time, &series.metric, &series.caller, &count].map(guarded);
             csv.write_record(cells.iter().map(|cell| cell.as_bytes())).map_err(csv_failure)?;
@@ -122,8 +122,7 @@ fn print(answer: &GetUsageResponse, by_caller: bool) -> Result<(), Failure> {
         UsageResolution::Hour => "hour",
         _ => "day",
     };
-    let [from, to] = [&answer.from, &answer.to]
-        .map(|time| time.as_ref().map(ToString::to_string).unwrap_or_default());
+    let [from, to] = [&answer.from, &answer.to].map(|time| time::text(time.as_ref()));
     output::print(&format!("{from} to {to} (UTC), by {unit}\n"))?;
     if answer.series.is_empty() {
         return output::print("nothing was counted\n");

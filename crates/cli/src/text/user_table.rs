@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use prost_types::Timestamp;
-
 use crate::failure::Failure;
 use crate::output::{self, Table, printable};
 use crate::text::{attribute, identifier};
-use polynym_presentation::state;
+use polynym_presentation::{state, time};
 use polynym_proto::v1::{AttributeValue, Identity, User};
 
 /// Prints a user's fields, identities and attributes.
@@ -32,10 +30,10 @@ fn fields(user: &User) -> Table {
     row("name", printable(&user.display_name).into_owned());
     row("tenant", printable(&user.tenant).into_owned());
     row("state", state::word(user.state()).to_owned());
-    row("created", time(user.create_time.as_ref()));
-    row("updated", time(user.update_time.as_ref()));
-    row("deleted", time(user.delete_time.as_ref()));
-    row("to be purged", time(user.purge_time.as_ref()));
+    row("created", time::text(user.create_time.as_ref()));
+    row("updated", time::text(user.update_time.as_ref()));
+    row("deleted", time::text(user.delete_time.as_ref()));
+    row("to be purged", time::text(user.purge_time.as_ref()));
     row("merged into", printable(&user.merged_into).into_owned());
     row("etag", printable(&user.etag).into_owned());
 
@@ -54,14 +52,14 @@ fn identities(identities: &[Identity]) -> Table {
     let mut table = output::table(["identity", "typed as", "primary", "linked", "verified"]);
     for identity in identities {
         let verified = match printable(&identity.verified_by) {
-            by if by.is_empty() => time(identity.verify_time.as_ref()),
-            by => format!("{} by {by}", time(identity.verify_time.as_ref())),
+            by if by.is_empty() => time::text(identity.verify_time.as_ref()),
+            by => format!("{} by {by}", time::text(identity.verify_time.as_ref())),
         };
         table.add_row([
             identifier::text(identity.identifier.as_ref()),
             printable(&identity.display).into_owned(),
             if identity.primary { "yes".to_owned() } else { String::new() },
-            time(identity.link_time.as_ref()),
+            time::text(identity.link_time.as_ref()),
             verified,
         ]);
     }
@@ -78,8 +76,4 @@ pub fn summary(user: &User) -> [String; 4] {
         state::word(user.state()).to_owned(),
         identities.collect::<Vec<_>>().join("\n"),
     ]
-}
-
-fn time(time: Option<&Timestamp>) -> String {
-    time.map(ToString::to_string).unwrap_or_default()
 }

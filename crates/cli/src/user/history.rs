@@ -12,7 +12,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::event;
-use crate::text::time::instant;
+use polynym_presentation::time::{self, instant};
 use polynym_proto::v1::list_history_request::User;
 use polynym_proto::v1::{Event, EventType, ListHistoryRequest};
 
@@ -90,7 +90,7 @@ pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
         return output::print_message("Event", event);
     }
     let (kind, changes) = event::parts(event);
-    let time = event.time.as_ref().map(ToString::to_string).unwrap_or_default();
+    let time = time::text(event.time.as_ref());
     let (caller, method) = (printable(&event.caller), printable(&event.method));
     let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
     let mut text =

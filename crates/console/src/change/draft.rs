@@ -1,6 +1,7 @@
 //! A form that changes something, as it is shown.
 
 use http::StatusCode;
+use polynym_presentation::time;
 use polynym_proto::v1;
 use uuid::Uuid;
 
@@ -30,7 +31,7 @@ impl Draft {
 
     /// A form about a user as it is now.
     pub fn of(user: &v1::User, form: Form) -> Self {
-        let seen = user.update_time.as_ref().map(ToString::to_string).unwrap_or_default();
+        let seen = time::text(user.update_time.as_ref());
         Self { etag: user.etag.clone(), seen, ..Self::new(form) }
     }
 

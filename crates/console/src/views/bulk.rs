@@ -5,8 +5,8 @@ use v1::BulkChangeState;
 use v1::bulk_action::Action;
 use v1::bulk_change::{Failure, FailureCount};
 
+use super::Time;
 use super::text::cut;
-use super::time::Time;
 use super::user::attribute;
 
 /// The failures that a page shows.

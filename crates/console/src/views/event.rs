@@ -1,13 +1,13 @@
 //! Events: changes with their values before and after.
 
-use polynym_presentation::state;
+use polynym_presentation::{state, time};
 use polynym_proto::v1;
 use v1::event::Change;
 use v1::recorded_value::Recorded;
 use v1::{ChangeSet, EventType, Identity, IdentityChange, RecordedValue, State, UserState};
 
+use super::Time;
 use super::text::shorten;
-use super::time::{self, Time};
 use super::{identity, user};
 
 /// The maximum characters of a value.

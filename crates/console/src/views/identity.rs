@@ -6,7 +6,7 @@ use polynym_lines::{identifier_message, raw_identifier};
 use polynym_proto::v1;
 use polynym_proto::v1::identifier::Kind;
 
-use super::time::Time;
+use super::Time;
 
 /// An identity of a user.
 #[derive(Clone, Debug)]

@@ -9,10 +9,9 @@ pub mod policies;
 pub mod reading;
 pub mod tenant;
 pub mod text;
-pub mod time;
 pub mod user;
 
 pub use commands::Commands;
 pub use event::EventView;
-pub use time::Time;
+pub use polynym_presentation::time::Time;
 pub use user::UserView;

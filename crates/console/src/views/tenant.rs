@@ -3,8 +3,8 @@
 use polynym_proto::v1;
 use v1::tenant_event::Change;
 
+use super::Time;
 use super::policies::{PolicyChange, changes};
-use super::time::Time;
 
 /// A tenant in a list.
 #[derive(Clone, Debug)]

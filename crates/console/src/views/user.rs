@@ -4,8 +4,8 @@ use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::attribute_value::Kind;
 
+use super::Time;
 use super::identity::IdentityView;
-use super::time::Time;
 
 /// The characters of a value that lists show.
 const SHORT: usize = 500;

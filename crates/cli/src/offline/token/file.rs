@@ -12,6 +12,7 @@ use toml_edit::{Array, ArrayOfTables, Datetime, DocumentMut, Item, Table, value}
 use crate::failure::Failure;
 use crate::files::{failure, folder};
 use polynym_access::{CallerStates, Credentials, CredentialsError, RateLimits, Role, TokenHash};
+use polynym_presentation::time;
 
 /// A new `[[caller]]`.
 pub struct Entry<'a> {
@@ -94,7 +95,7 @@ pub fn add(document: &mut DocumentMut, entry: &Entry<'_>) -> Result<(), String> 
         table["rate"] = rate;
     }
     if let Some(time) = entry.expires {
-        let text = humantime::format_rfc3339_seconds(time).to_string();
+        let text = time::second(time);
         table["expires"] = value(text.parse::<Datetime>().map_err(|error| error.to_string())?);
     }
     callers.push(table);

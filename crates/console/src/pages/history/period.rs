@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::failure::Failure;
+use crate::form;
 use crate::views::event::KINDS;
-use crate::views::time;
 
 /// The events of a page.
 pub const PAGE_SIZE: i32 = 25;
@@ -47,12 +47,12 @@ impl Period {
 
     /// The first time.
     pub fn begin(&self) -> Result<Option<prost_types::Timestamp>, Failure> {
-        time::field("From", &self.from)
+        form::time("From", &self.from)
     }
 
     /// The time after the last one.
     pub fn end(&self) -> Result<Option<prost_types::Timestamp>, Failure> {
-        time::field("To", &self.to)
+        form::time("To", &self.to)
     }
 
     /// Whether it leaves events out.

@@ -1,6 +1,7 @@
 //! What the person saw of a user, in the hidden fields of a form, and what changed since.
 
 use polynym_client::Client;
+use polynym_presentation::time;
 use polynym_proto::v1;
 use prost_types::Timestamp;
 
@@ -22,7 +23,7 @@ pub struct Seen {
 impl Seen {
     /// The version of a user.
     pub fn of(user: &v1::User) -> Self {
-        let time = user.update_time.as_ref().map(ToString::to_string).unwrap_or_default();
+        let time = time::text(user.update_time.as_ref());
         Self { etag: user.etag.clone(), time }
     }
 

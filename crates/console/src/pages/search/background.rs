@@ -9,8 +9,9 @@ use prost_types::Timestamp;
 use v1::batch_get_users_response::result::Outcome;
 
 use crate::failure::Failure;
+use crate::form;
 use crate::views::reading::Typed;
-use crate::views::{Time, UserView, identity, time};
+use crate::views::{Time, UserView, identity};
 
 /// What is behind an identifier.
 #[derive(Default)]
@@ -69,7 +70,7 @@ pub async fn gather(
         directory.normalize_identity(request),
         async { if may_view { owners(client, typed).await.map(Some) } else { Ok(None) } },
         async {
-            match time::field("Owner at", as_of)? {
+            match form::time("Owner at", as_of)? {
                 Some(at) if may_view => owner_at(client, typed, at).await.map(Some),
                 _ => Ok(None),
             }

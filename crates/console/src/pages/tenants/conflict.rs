@@ -3,6 +3,8 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use polynym_client::{Client, Error, Kind};
+use polynym_presentation::time::text;
+use polynym_proto::time::parse;
 use polynym_proto::v1;
 use prost_types::Timestamp;
 use uuid::Uuid;
@@ -35,13 +37,7 @@ impl Seen {
     /// The version that a page shows.
     pub fn of(tenant: &Tenant) -> Self {
         let time = tenant.update_time.as_ref().or(tenant.create_time.as_ref());
-        Self {
-            etag: tenant.etag.clone(),
-            time: time
-                .map(|time| format!("{}.{:09}", time.seconds, time.nanos))
-                .unwrap_or_default(),
-            request_id: String::new(),
-        }
+        Self { etag: tenant.etag.clone(), time: text(time), request_id: String::new() }
     }
 
     /// An id for a form of the page: each has its own.
@@ -56,14 +52,9 @@ impl Seen {
         Self { etag, time, request_id: content_id(form) }
     }
 
-    fn timestamp(&self) -> Option<Timestamp> {
-        let (seconds, nanos) = self.time.split_once('.')?;
-        Some(Timestamp { seconds: seconds.parse().ok()?, nanos: nanos.parse().ok()? })
-    }
-
     /// What changed since.
     pub async fn conflict(&self, client: &Client) -> Result<Conflict, Failure> {
-        let seen = self.timestamp();
+        let seen = parse(&self.time);
         let request =
             ListTenantHistoryRequest { from: seen, page_size: MAX_EVENTS, ..Default::default() };
         let answer = client.admin().list_tenant_history(request).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use polynym_presentation::time::minute;
 use polynym_proto::v1::{GetUsageResponse, UsageResolution, UsageSeries};
 use prost_types::Timestamp;
 
@@ -79,7 +80,7 @@ impl Counts {
     /// The intervals with counts, the latest first: their times, and the counts of the series.
     pub fn rows(&self) -> Vec<(String, Vec<i64>)> {
         let counts = |n: usize| self.series.iter().map(|series| series.counts[n]).collect();
-        let rows = self.times.iter().enumerate().map(|(n, time)| (time_text(*time), counts(n)));
+        let rows = self.times.iter().enumerate().map(|(n, time)| (minute(*time), counts(n)));
         let rows = rows.filter(|(_, counts): &(_, Vec<i64>)| counts.iter().any(|count| *count > 0));
         let mut rows: Vec<_> = rows.collect();
         rows.reverse();
@@ -125,14 +126,6 @@ fn largest(mut all: Vec<Series>) -> Vec<Series> {
     }
     all.push(rest);
     all
-}
-
-/// A time such as `2026-11-27 14:20`.
-pub fn time_text(seconds: i64) -> String {
-    let time = std::time::UNIX_EPOCH
-        + std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    let text = humantime::format_rfc3339_seconds(time).to_string();
-    text.get(..16).unwrap_or(&text).replace('T', " ")
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! A plot of counters as SVG. Its colours are classes, which the style sheet sets for each theme.
 
 use plotters::prelude::*;
+use polynym_presentation::time::minute;
 
-use super::counts::{Counts, time_text};
+use super::counts::Counts;
 
 const SIZE: (u32, u32) = (960, 320);
 /// Colours that stand for classes.
@@ -70,7 +71,7 @@ fn draw(drawing: &mut String, counts: &Counts) -> Result<(), Box<dyn std::error:
 /// The time of a place on the axis: the hour, or for days the date.
 fn label(counts: &Counts, at: f64) -> String {
     let Some(time) = counts.times.get(at.round() as usize) else { return String::new() };
-    let text = time_text(*time);
+    let text = minute(*time);
     let is_short = counts
         .times
         .last()

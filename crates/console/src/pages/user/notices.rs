@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query};
 use http::Response;
 use polynym_access::Role;
+use polynym_presentation::time;
 use polynym_proto::v1;
 use prost_types::Timestamp;
 use serde::Deserialize;
@@ -111,7 +112,7 @@ pub async fn page(
         frame: visit.frame(&tenant),
         done: shown::done(&shown.done),
         notices: list.notices.iter().map(|notice| NoticeView::of(notice, &shown.open)).collect(),
-        latest: latest.map(ToString::to_string).unwrap_or_default(),
+        latest: time::text(latest),
         next: list.next_page_token,
         unread: count.unread,
         commands: list_commands(&tenant, &request, shown.unread),

@@ -1,0 +1,159 @@
+//! Times.
+
+use std::time::{Duration, SystemTime};
+
+use polynym_proto::time;
+use prost_types::Timestamp;
+
+use crate::duration::{self, largest_unit};
+
+/// A time as text.
+#[derive(Clone, Debug)]
+pub struct Time {
+    /// RFC 3339, for machines.
+    pub iso: String,
+    /// Such as `2026-11-27 14:20 UTC`.
+    pub text: String,
+    /// Such as `3 days ago`, or `in 3 days`.
+    pub relative: String,
+}
+
+impl Time {
+    /// The time of a message; none if it is absent or out of range.
+    pub fn of(timestamp: Option<&Timestamp>) -> Option<Self> {
+        let time = SystemTime::try_from(*timestamp?).ok()?;
+        let text = format!("{} UTC", minute(timestamp?.seconds));
+        Some(Self { iso: second(time), text, relative: relative(time, SystemTime::now()) })
+    }
+}
+
+/// A time of RFC 3339; empty if it is absent.
+pub fn text(timestamp: Option<&Timestamp>) -> String {
+    timestamp.map(ToString::to_string).unwrap_or_default()
+}
+
+/// A time of RFC 3339, to the second.
+pub fn second(time: SystemTime) -> String {
+    Timestamp { nanos: 0, ..time.into() }.to_string()
+}
+
+/// The time at these seconds since 1970, such as `2026-11-27 14:20`.
+pub fn minute(seconds: i64) -> String {
+    let text = Timestamp { seconds, nanos: 0 }.to_string();
+    text.get(..16).unwrap_or(&text).replace('T', " ")
+}
+
+/// The period of this length, in milliseconds, with a time in it, as inputs have it.
+pub fn span(time: Option<&Timestamp>, millis: i64) -> (String, String) {
+    let Some(time) = time else { return Default::default() };
+    let at = time.seconds.saturating_mul(1_000).saturating_add(i64::from(time.nanos) / 1_000_000);
+    let begin = at - at.rem_euclid(millis);
+    (input(begin), input(begin.saturating_add(millis)))
+}
+
+/// A time in milliseconds as inputs have it, without a zone.
+fn input(millis: i64) -> String {
+    let nanos = millis.rem_euclid(1_000) as i32 * 1_000_000;
+    let time = Timestamp { seconds: millis.div_euclid(1_000), nanos };
+    time.to_string().trim_end_matches('Z').to_owned()
+}
+
+/// The time of an input, such as `2026-11-27`, `2026-11-27T14:20` or `2026-11-27T14:20:05.123Z`, in
+/// UTC; `None` if it is not one.
+pub fn parse_input(text: &str) -> Option<Timestamp> {
+    let text = text.trim().trim_end_matches(['Z', 'z']).replace(' ', "T");
+    let rest = match text.len() {
+        10 => "T00:00:00Z",
+        16 => ":00Z",
+        _ => "Z",
+    };
+    time::parse(&(text + rest))
+}
+
+/// Parses a time such as `2026-01-31T12:00:00Z`, the beginning of a day such as `2026-01-31` (UTC),
+/// or an age such as `90d`.
+///
+/// # Errors
+/// It is none.
+pub fn instant(text: &str) -> Result<Timestamp, &'static str> {
+    parse(text, SystemTime::checked_sub).ok_or(
+        "write a time such as 2026-01-31T12:00:00Z or 2026-01-31T13:00:00+01:00, a day \
+                (UTC), or an age: 90d",
+    )
+}
+
+/// Parses a future time: a time, a day, or the time until then, such as `7d`.
+///
+/// # Errors
+/// It is none.
+pub fn future(text: &str) -> Result<Timestamp, &'static str> {
+    parse(text, SystemTime::checked_add).ok_or(
+        "write a time such as 2030-01-31T12:00:00Z or 2030-01-31T13:00:00+01:00, a day \
+                (UTC), or a time from now: 7d",
+    )
+}
+
+/// A time, the beginning of a day, or the current time shifted by a duration.
+fn parse(text: &str, shift: fn(&SystemTime, Duration) -> Option<SystemTime>) -> Option<Timestamp> {
+    let shifted = duration::parse(text).and_then(|duration| shift(&SystemTime::now(), duration));
+    shifted
+        .map(Timestamp::from)
+        .or_else(|| time::parse(text))
+        .or_else(|| time::parse(&format!("{text}T00:00:00Z")))
+}
+
+/// The distance of a time in its largest unit.
+fn relative(time: SystemTime, now: SystemTime) -> String {
+    match now.duration_since(time) {
+        Ok(age) if age < Duration::from_secs(1) => "just now".to_owned(),
+        Ok(age) => format!("{} ago", largest_unit(age)),
+        Err(ahead) => format!("in {}", largest_unit(ahead.duration())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_are_read_and_written() {
+        let at = |seconds, nanos| Timestamp { seconds, nanos };
+        assert_eq!(parse_input("2001-09-09"), Some(at(999_993_600, 0)));
+        assert_eq!(parse_input("2001-09-09T01:46"), Some(at(999_999_960, 0)));
+        assert_eq!(parse_input("2001-09-09 01:46:40"), Some(at(1_000_000_000, 0)));
+        assert_eq!(parse_input("2001-09-09T01:46:40.5Z"), Some(at(1_000_000_000, 500_000_000)));
+        assert_eq!([parse_input(""), parse_input("soon"), parse_input("äöüäö")], [None; 3]);
+        let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 3_600_000);
+        assert_eq!((&*from, &*to), ("2001-09-09T01:00:00", "2001-09-09T02:00:00"));
+        let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 1);
+        assert_eq!((&*from, &*to), ("2001-09-09T01:46:40.007", "2001-09-09T01:46:40.008"));
+    }
+
+    #[test]
+    fn days_and_times_are_parsed() {
+        assert_eq!(instant("2026-01-31").unwrap(), instant("2026-01-31T00:00:00Z").unwrap());
+        let noon = instant("2026-01-31T13:00:00+01:00").unwrap();
+        assert_eq!(noon.seconds - instant("2026-01-31").unwrap().seconds, 12 * 3_600);
+        let now = Timestamp::from(SystemTime::now()).seconds;
+        assert!((now - instant("1d").unwrap().seconds - 86_400).abs() < 60);
+        assert!((future("1d").unwrap().seconds - now - 86_400).abs() < 60);
+        assert_eq!(future("2030-01-31").unwrap(), instant("2030-01-31").unwrap());
+        assert!(future("2030-02-30").is_err());
+        let without_offset = ["2026-01-31T12:00:00", "2026-01-31T12:00:00+01", "2026-01-31 12:00Z"];
+        let others = ["", "yesterday", "2026-02-30", "2026-1-31", "12:00"];
+        for wrong in others.into_iter().chain(without_offset) {
+            assert!(instant(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn times_are_told_in_their_largest_unit() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        for (seconds, text) in [(0, "just now"), (1, "1 second ago"), (7_300, "2 hours ago")] {
+            assert_eq!(relative(now - Duration::from_secs(seconds), now), text);
+        }
+        assert_eq!(relative(now + Duration::from_secs(86_400 * 30), now), "in 30 days");
+        let time = Time::of(Some(&Timestamp { seconds: 1_000_000_000, nanos: 5 })).unwrap();
+        assert_eq!((&*time.iso, &*time.text), ("2001-09-09T01:46:40Z", "2001-09-09 01:46 UTC"));
+    }
+}
