@@ -5,8 +5,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt::Write;
-use std::fs;
-use std::path::PathBuf;
 
 use prost_build::{Config, Method, Service, ServiceGenerator};
 use prost_types::field_descriptor_proto::{Label, Type};
@@ -20,8 +18,6 @@ const SERVICES: [&str; 4] = [
     "polynym/v1/registry_service.proto",
 ];
 
-const EVENT: &str = ".polynym.v1.Event";
-
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
     let files = protox::compile(SERVICES, ["proto"])?;
@@ -32,8 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         file.message_type.iter().map(named)
     });
     let messages: BTreeMap<_, _> = messages.collect();
-    let out = PathBuf::from(std::env::var("OUT_DIR")?);
-    fs::write(out.join("event_type.rs"), event_type(&messages[EVENT]))?;
     let generator = Services { messages };
     Config::new()
         .service_generator(Box::new(generator))
@@ -41,20 +35,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         .extern_path(".google.rpc", "::polynym_proto::google::rpc")
         .compile_fds(files)?;
     Ok(())
-}
-
-/// The type of an event: each change has a type of the same name.
-fn event_type(fields: &[FieldDescriptorProto]) -> String {
-    let changes = fields.iter().filter(|field| field.oneof_index.is_some());
-    let arms = changes.map(|field| {
-        let words = field.name().split('_');
-        let name: String = words.map(|word| word[..1].to_uppercase() + &word[1..]).collect();
-        format!("Some(Change::{name}(_)) => EventType::{name},\n")
-    });
-    format!(
-        "match &event.change {{\n{}None => EventType::Unspecified,\n}}",
-        arms.collect::<String>()
-    )
 }
 
 /// Writes the services.

@@ -1,8 +1,11 @@
-//! Generates the messages of the API from `proto/`, without an installed protoc.
+//! Generates the messages of the API from `proto/`, without an installed protoc, and what depends on
+//! the kind of an event.
 
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
+
+use prost_types::{DescriptorProto, FileDescriptorSet};
 
 const PROTOS: [&str; 5] = [
     "polynym/v1/admin_service.proto",
@@ -17,6 +20,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let descriptors = protox::compile(PROTOS, ["proto"])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
+    fs::write(out.join("event.rs"), event_kinds(&descriptors)?)?;
     prost_build::Config::new().btree_map(["."]).compile_fds(descriptors)?;
     Ok(())
+}
+
+/// The type and the changes of an event: each change has a type of the same name.
+fn event_kinds(descriptors: &FileDescriptorSet) -> Result<String, &'static str> {
+    let is_event = |message: &&DescriptorProto| message.name() == "Event";
+    let mut messages = descriptors.file.iter().flat_map(|file| &file.message_type);
+    let event = messages.find(is_event).ok_or("no message is named Event")?;
+    let changes = event.field.iter().filter(|field| field.oneof_index.is_some());
+    let names = changes.map(|field| {
+        let words = field.name().split('_');
+        words.map(|word| word[..1].to_uppercase() + &word[1..]).collect::<String>()
+    });
+    Ok(format!("event_kinds! {{ {} }}", names.collect::<Vec<_>>().join(" ")))
 }

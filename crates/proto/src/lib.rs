@@ -1,5 +1,5 @@
-//! The messages of the API and their descriptors, generated from `proto/` by prost alone, and the
-//! text of their times. The methods are in `src/grpc/methods.rs` and in the crate `polynym-client`.
+//! The messages of the API and their descriptors, generated from `proto/` by prost alone, the
+//! kinds of their events and the text of their times. The methods are in `src/grpc/methods.rs` and in the crate `polynym-client`.
 
 #![allow(
     missing_docs,
@@ -13,6 +13,7 @@
 
 pub use polynym::v1;
 
+pub mod event;
 pub mod time;
 
 /// The packages under `google`.

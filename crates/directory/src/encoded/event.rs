@@ -10,6 +10,7 @@ use crate::encoded::encode::{identifier_message, identity_message, time_message,
 use crate::encoded::error::WireError;
 use crate::model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
+    event_kinds,
 };
 use crate::model::ownership::{EndedOwnerships, Ownership};
 use crate::model::tenant::Tenant;
@@ -95,8 +96,8 @@ fn stored_message(event: &Event) -> v1::Event {
 }
 
 /// Maps the kinds of events to the API's types and messages, which have the same names.
-macro_rules! event_kinds {
-    ($($kind:ident)*) => {
+macro_rules! api_kinds {
+    ($($(#[$doc:meta])* $kind:ident)*) => {
         /// The kind of events with this type in the API.
         pub fn read_event_type(message: EventType) -> Option<EventKind> {
             match message {
@@ -118,12 +119,7 @@ macro_rules! event_kinds {
         }
     };
 }
-
-event_kinds! {
-    HistoryBegun UserCreated UserImported UserUpdated UserDisabled UserEnabled UserDeleted
-    UserRestored UserMerged UserUnmerged IdentityLinked IdentityUnlinked IdentityReplaced
-    IdentityMoved IdentityVerified IdentityTakenOver IdentityRenormalized HoldReleased
-}
+event_kinds!(api_kinds);
 
 /// The differences of an event as a message.
 pub fn changes_message(changes: &ChangeSet) -> v1::ChangeSet {

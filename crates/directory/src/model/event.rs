@@ -78,46 +78,61 @@ impl Origin {
     }
 }
 
-/// The kind of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EventKind {
-    /// The history began after the user's creation: the user as it was then.
-    HistoryBegun,
-    /// The user was created.
-    UserCreated,
-    /// The user was created or changed by an import.
-    UserImported,
-    /// Its display name or attributes changed.
-    UserUpdated,
-    /// It was disabled.
-    UserDisabled,
-    /// It was enabled.
-    UserEnabled,
-    /// It was deleted.
-    UserDeleted,
-    /// It was restored.
-    UserRestored,
-    /// The user and another were merged.
-    UserMerged,
-    /// The merge of the user and another was undone.
-    UserUnmerged,
-    /// It got an identity, or a verification, name or primary mark for an existing one.
-    IdentityLinked,
-    /// An identity was unlinked from it.
-    IdentityUnlinked,
-    /// An identity replaced another.
-    IdentityReplaced,
-    /// An identity moved from one user to another.
-    IdentityMoved,
-    /// An identity was marked as verified, or as not verified.
-    IdentityVerified,
-    /// An identity moved to another user, who verified it.
-    IdentityTakenOver,
-    /// An identity was normalised by later rules.
-    IdentityRenormalized,
-    /// A hold of the user ended before its time.
-    HoldReleased,
+/// Hands the kinds of events to a macro. The API has a message and a type of the same name for each.
+macro_rules! event_kinds {
+    ($to:ident) => {
+        $to! {
+            /// The history began after the user's creation: the user as it was then.
+            HistoryBegun
+            /// The user was created.
+            UserCreated
+            /// The user was created or changed by an import.
+            UserImported
+            /// Its display name or attributes changed.
+            UserUpdated
+            /// It was disabled.
+            UserDisabled
+            /// It was enabled.
+            UserEnabled
+            /// It was deleted.
+            UserDeleted
+            /// It was restored.
+            UserRestored
+            /// The user and another were merged.
+            UserMerged
+            /// The merge of the user and another was undone.
+            UserUnmerged
+            /// It got an identity, or a verification, name or primary mark for an existing one.
+            IdentityLinked
+            /// An identity was unlinked from it.
+            IdentityUnlinked
+            /// An identity replaced another.
+            IdentityReplaced
+            /// An identity moved from one user to another.
+            IdentityMoved
+            /// An identity was marked as verified, or as not verified.
+            IdentityVerified
+            /// An identity moved to another user, who verified it.
+            IdentityTakenOver
+            /// An identity was normalised by later rules.
+            IdentityRenormalized
+            /// A hold of the user ended before its time.
+            HoldReleased
+        }
+    };
 }
+pub(crate) use event_kinds;
+
+macro_rules! kinds_enum {
+    ($($(#[$doc:meta])* $kind:ident)*) => {
+        /// The kind of an event.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum EventKind {
+            $($(#[$doc])* $kind,)*
+        }
+    };
+}
+event_kinds!(kinds_enum);
 
 /// The differences between a user before and after a mutation.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,7 +1,6 @@
 //! Histories of users over gRPC.
 
 use polynym_proto::v1;
-use polynym_proto::v1::event::Change;
 use polynym_proto::v1::list_history_request::User;
 use tonic::Status;
 
@@ -36,26 +35,7 @@ pub async fn events(client: &mut Client, mut request: v1::ListHistoryRequest) ->
 
 /// The changes of an event.
 pub fn changes(event: &v1::Event) -> &v1::ChangeSet {
-    match event.change.as_ref().unwrap() {
-        Change::HistoryBegun(set)
-        | Change::UserCreated(set)
-        | Change::UserImported(set)
-        | Change::UserUpdated(set)
-        | Change::UserDisabled(set)
-        | Change::UserEnabled(set)
-        | Change::UserDeleted(set)
-        | Change::UserRestored(set)
-        | Change::UserMerged(set)
-        | Change::UserUnmerged(set)
-        | Change::IdentityLinked(set)
-        | Change::IdentityUnlinked(set)
-        | Change::IdentityReplaced(set)
-        | Change::IdentityMoved(set)
-        | Change::IdentityVerified(set)
-        | Change::IdentityTakenOver(set)
-        | Change::IdentityRenormalized(set)
-        | Change::HoldReleased(set) => set,
-    }
+    event.change_set().unwrap()
 }
 
 /// Creates a user that temporarily had the fields and identities of another: by a merge and

@@ -141,7 +141,7 @@ async fn calls_are_counted(server: &Server) {
 async fn watch_by_type(watches: Vec<(Type, Watching)>, all: &[v1::Event]) {
     let mut types = 0;
     for (one, mut watching) in watches {
-        let own: Vec<_> = all.iter().filter(|event| scene::type_of(event) == one).collect();
+        let own: Vec<_> = all.iter().filter(|event| event.event_type() == one).collect();
         for event in &own {
             let mut next = watching.next().await.unwrap();
             // Imports and undoings do several things in one event, which has the types of all.

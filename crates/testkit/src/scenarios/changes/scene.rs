@@ -181,7 +181,7 @@ impl Scene {
     fn check_events(&self, changed: &[v1::Event]) {
         let row = self.change.row;
         let who = |event: &v1::Event| self.ids.iter().position(|id| *id == event.user_id).unwrap();
-        let mut found: Vec<_> = changed.iter().map(|event| (who(event), type_of(event))).collect();
+        let mut found: Vec<_> = changed.iter().map(|event| (who(event), event.event_type())).collect();
         found.sort_unstable_by_key(|(user, _)| *user);
         assert_eq!(found, self.change.events, "{row}: the events");
         let method = super::method(row);
@@ -331,31 +331,6 @@ fn without_times(mut user: v1::User) -> v1::User {
     }
     user.identities.sort_by_key(|identity| identity.display.clone());
     user
-}
-
-/// The type of an event, whose number is that of its field.
-pub fn type_of(event: &v1::Event) -> v1::EventType {
-    use v1::event::Change;
-    match event.change.as_ref().unwrap() {
-        Change::HistoryBegun(_) => v1::EventType::HistoryBegun,
-        Change::UserCreated(_) => v1::EventType::UserCreated,
-        Change::UserImported(_) => v1::EventType::UserImported,
-        Change::UserUpdated(_) => v1::EventType::UserUpdated,
-        Change::UserDisabled(_) => v1::EventType::UserDisabled,
-        Change::UserEnabled(_) => v1::EventType::UserEnabled,
-        Change::UserDeleted(_) => v1::EventType::UserDeleted,
-        Change::UserRestored(_) => v1::EventType::UserRestored,
-        Change::UserMerged(_) => v1::EventType::UserMerged,
-        Change::UserUnmerged(_) => v1::EventType::UserUnmerged,
-        Change::IdentityLinked(_) => v1::EventType::IdentityLinked,
-        Change::IdentityUnlinked(_) => v1::EventType::IdentityUnlinked,
-        Change::IdentityReplaced(_) => v1::EventType::IdentityReplaced,
-        Change::IdentityMoved(_) => v1::EventType::IdentityMoved,
-        Change::IdentityVerified(_) => v1::EventType::IdentityVerified,
-        Change::IdentityTakenOver(_) => v1::EventType::IdentityTakenOver,
-        Change::IdentityRenormalized(_) => v1::EventType::IdentityRenormalized,
-        Change::HoldReleased(_) => v1::EventType::HoldReleased,
-    }
 }
 
 /// A time later than all changes so far, and earlier than all further ones.
