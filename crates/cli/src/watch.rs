@@ -14,9 +14,10 @@ use resume_file::ResumeFile;
 use super::client::Session;
 use super::failure::Failure;
 use super::output::printable;
-use super::user::history::{event_type, show};
+use super::user::history::show;
 use crate::config::{Client, Flags};
 use polynym_proto::v1::watch_response::Kind;
+use polynym_presentation::event::parse;
 use polynym_proto::v1::{EventType, WatchRequest};
 
 pub const EXAMPLES: &str = "\
@@ -31,7 +32,7 @@ pub struct Watch {
     #[arg(long = "user", value_name = "USER_ID")]
     users: Vec<String>,
     /// Show events of this type, such as user_updated or identity_linked; can be repeated.
-    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse)]
     types: Vec<EventType>,
     /// Resume after this token. By default, begin now.
     #[arg(long, value_name = "TOKEN", conflicts_with = "resume_file")]

@@ -2,6 +2,9 @@
 //! and durations, times and counts. One table an idea, which the command line, the console and the
 //! files of tables share. Nothing here does I/O.
 
+pub mod change;
 pub mod duration;
+pub mod event;
 pub mod state;
+pub mod tenant_event;
 pub mod time;

@@ -9,6 +9,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output;
 use crate::user::history;
+use polynym_presentation::event::parse;
 use polynym_presentation::time::instant;
 use polynym_proto::v1::{Event, EventType, ListEventsRequest};
 
@@ -35,7 +36,7 @@ pub struct Events {
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<Timestamp>,
     /// Show events of this type, such as user_updated or identity_linked; can be repeated.
-    #[arg(long = "type", value_name = "TYPE", value_parser = history::event_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse)]
     types: Vec<EventType>,
     /// The maximum number of events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -9,8 +9,8 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::event::purpose_lines;
+use polynym_presentation::tenant_event;
 use polynym_presentation::time::{self, instant};
-use polynym_proto::v1::tenant_event::Change;
 use polynym_proto::v1::{ListTenantHistoryRequest, TenantEvent};
 
 pub const HISTORY: &str = "\
@@ -70,22 +70,11 @@ fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     output::print(&shown)
 }
 
-/// The event as a phrase, such as `deletion begun`.
+/// The event as a phrase, such as `policies changed: undo_window`.
 fn text(event: &TenantEvent) -> String {
-    let users = |with: bool| if with { ", with its users" } else { "" };
-    match &event.change {
-        Some(Change::Created(_)) => "created".to_owned(),
-        Some(Change::PoliciesChanged(change)) => {
-            format!("policies changed: {}", printable(&change.paths.join(", ")))
-        }
-        Some(Change::DeletionBegun(mark)) => {
-            format!("deletion begun{}", users(mark.delete_users))
-        }
-        Some(Change::DeletionCancelled(_)) => "deletion cancelled: it had users".to_owned(),
-        Some(Change::Deleted(mark)) => format!("deleted{}", users(mark.delete_users)),
-        Some(Change::UserPurged(purge)) => {
-            format!("user {} purged", printable(&purge.user_id))
-        }
-        None => String::new(),
+    let Some(change) = &event.change else { return String::new() };
+    match tenant_event::subject(change) {
+        subject if subject.is_empty() => tenant_event::phrase(change),
+        subject => format!("{}: {}", tenant_event::phrase(change), printable(&subject)),
     }
 }

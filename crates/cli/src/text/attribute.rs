@@ -50,7 +50,12 @@ fn items(value: &str) -> Vec<String> {
 
 /// The value as text, safe to print.
 pub fn text(value: &AttributeValue) -> String {
-    let raw = match &value.kind {
+    printable(&plain_text(value)).into_owned()
+}
+
+/// The value as text.
+pub fn plain_text(value: &AttributeValue) -> String {
+    match &value.kind {
         None => String::new(),
         Some(Kind::StringValue(text)) => text.clone(),
         Some(Kind::IntValue(number)) => number.to_string(),
@@ -58,8 +63,7 @@ pub fn text(value: &AttributeValue) -> String {
         Some(Kind::BoolValue(yes)) => yes.to_string(),
         Some(Kind::TimeValue(time)) => time.to_string(),
         Some(Kind::ListValue(list)) => list.values.join(", "),
-    };
-    printable(&raw).into_owned()
+    }
 }
 
 #[cfg(test)]

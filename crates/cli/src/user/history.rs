@@ -12,6 +12,7 @@ use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::event;
+use polynym_presentation::event::{parse, word};
 use polynym_presentation::time::{self, instant};
 use polynym_proto::v1::list_history_request::User;
 use polynym_proto::v1::{Event, EventType, ListHistoryRequest};
@@ -34,25 +35,13 @@ pub struct History {
     #[arg(long, value_name = "TIME", value_parser = instant)]
     to: Option<Timestamp>,
     /// Show events of this type, such as user_updated or identity_linked; can be repeated.
-    #[arg(long = "type", value_name = "TYPE", value_parser = event_type)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = parse)]
     types: Vec<EventType>,
     /// The maximum number of events.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     #[command(flatten)]
     settings: Flags<Client>,
-}
-
-const EVENT_TYPES: &str = "the types are history_begun, user_created, user_imported, user_updated, \
-    user_disabled, user_enabled, user_deleted, user_restored, user_merged, user_unmerged, \
-    identity_linked, identity_unlinked, identity_replaced, identity_moved, identity_verified, \
-    identity_taken_over, identity_renormalized and hold_released";
-
-/// Parses the name of an event type, in upper or lower case.
-pub fn event_type(text: &str) -> Result<EventType, &'static str> {
-    let name = format!("EVENT_TYPE_{}", text.to_ascii_uppercase().replace('-', "_"));
-    let known = EventType::from_str_name(&name).filter(|kind| *kind != EventType::Unspecified);
-    known.ok_or(EVENT_TYPES)
 }
 
 pub async fn run(command: History) -> Result<(), Failure> {
@@ -89,7 +78,7 @@ pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
     if session.json() {
         return output::print_message("Event", event);
     }
-    let (kind, changes) = event::parts(event);
+    let kind = word(event);
     let time = time::text(event.time.as_ref());
     let (caller, method) = (printable(&event.caller), printable(&event.method));
     let (bold, plain) = if stdout().is_terminal() { ("\u{1b}[1m", "\u{1b}[0m") } else { ("", "") };
@@ -98,7 +87,7 @@ pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
     for line in event::purpose_lines(&event.reason, &event.operation_id) {
         text.push_str(&format!("    {line}\n"));
     }
-    for line in event::lines(changes) {
+    for line in event.change_set().into_iter().flat_map(event::lines) {
         text.push_str(&format!("    {line}\n"));
     }
     output::print(&text)

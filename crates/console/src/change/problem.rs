@@ -11,6 +11,7 @@ use v1::list_history_request::User as Subject;
 use crate::advice;
 use crate::failure::Failure;
 use crate::views::event::{self, EventView};
+use crate::views::text::capitalized;
 use crate::views::{Time, UserView};
 
 /// The maximum number of changes of others that are shown.
@@ -181,9 +182,7 @@ fn can_correct(error: &Error) -> bool {
 
 /// A message of the API as a sentence.
 fn sentence(message: &str) -> String {
-    let mut chars = message.chars();
-    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
-    format!("{first}{}.", chars.as_str().trim_end_matches('.'))
+    format!("{}.", capitalized(message.trim_end_matches('.')))
 }
 
 /// Two changes of a user are at least a millisecond apart.

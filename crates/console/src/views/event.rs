@@ -1,14 +1,13 @@
 //! Events: changes with their values before and after.
 
-use polynym_presentation::{state, time};
+use polynym_presentation::change::{self, Forms, Line};
+use polynym_presentation::{event, time};
 use polynym_proto::v1;
-use v1::event::Change;
-use v1::recorded_value::Recorded;
-use v1::{ChangeSet, EventType, Identity, IdentityChange, RecordedValue, State, UserState};
+use v1::ChangeSet;
 
 use super::Time;
 use super::text::shorten;
-use super::{identity, user};
+use super::user;
 
 /// The maximum characters of a value.
 const MAX_VALUE: usize = 500;
@@ -61,7 +60,7 @@ pub struct EventView {
 /// A field, identity, state or hold that changed.
 #[derive(Clone, Debug)]
 pub struct ChangeView {
-    /// The label: the name of a field, a kind of identity, `state`, or the hold.
+    /// The label: the name of a field, `identity`, `state` or `hold`.
     pub name: String,
     /// The value before; empty if there was none.
     pub before: String,
@@ -69,27 +68,10 @@ pub struct ChangeView {
     pub after: String,
 }
 
-/// The kinds of events, with their names.
-pub const KINDS: [(EventType, &str); 18] = [
-    (EventType::UserCreated, "created"),
-    (EventType::UserImported, "imported"),
-    (EventType::UserUpdated, "updated"),
-    (EventType::UserDisabled, "disabled"),
-    (EventType::UserEnabled, "enabled"),
-    (EventType::UserDeleted, "deleted"),
-    (EventType::UserRestored, "restored"),
-    (EventType::UserMerged, "merged"),
-    (EventType::UserUnmerged, "merge undone"),
-    (EventType::IdentityLinked, "identity linked"),
-    (EventType::IdentityUnlinked, "identity unlinked"),
-    (EventType::IdentityReplaced, "identity replaced"),
-    (EventType::IdentityMoved, "identity moved"),
-    (EventType::IdentityVerified, "identity verified"),
-    (EventType::IdentityTakenOver, "identity taken over"),
-    (EventType::IdentityRenormalized, "identity normalised again"),
-    (EventType::HoldReleased, "hold released"),
-    (EventType::HistoryBegun, "history begun"),
-];
+const FORMS: Forms = Forms {
+    value: |value| user::attribute(value).1,
+    time: |time| Time::of(Some(time)).map(|time| time.text).unwrap_or_default(),
+};
 
 /// The views of the events of a page, which share the bytes that fit it.
 pub fn views(events: &[v1::Event]) -> Vec<EventView> {
@@ -107,14 +89,14 @@ pub fn views(events: &[v1::Event]) -> Vec<EventView> {
 impl EventView {
     /// The view of an event.
     fn of(event: &v1::Event) -> Self {
-        let (kind, set) = parts(event);
+        let set = event.change_set();
         let mut changes = set.map(changes).unwrap_or_default();
         let mut is_cut = false;
         for text in changes.iter_mut().flat_map(ChangeView::texts) {
             is_cut |= shorten(text, MAX_VALUE);
         }
         Self {
-            kind,
+            kind: event::word(event),
             sequence: event.sequence,
             time: Time::of(event.time.as_ref()),
             instant: time::span(event.time.as_ref(), 1),
@@ -155,10 +137,6 @@ impl EventView {
 }
 
 impl ChangeView {
-    fn new(name: &str, before: String, after: String) -> Self {
-        Self { name: name.to_owned(), before, after }
-    }
-
     fn texts(&mut self) -> [&mut String; 3] {
         [&mut self.name, &mut self.before, &mut self.after]
     }
@@ -185,104 +163,21 @@ fn cut_to_bytes(text: &mut String, most: usize) -> bool {
     shorten(text, count)
 }
 
-/// The name of an event's kind, and its changes.
-fn parts(event: &v1::Event) -> (&'static str, Option<&ChangeSet>) {
-    let (kind, set) = match event.change.as_ref() {
-        None => return ("changed", None),
-        Some(Change::HistoryBegun(set)) => (EventType::HistoryBegun, set),
-        Some(Change::UserCreated(set)) => (EventType::UserCreated, set),
-        Some(Change::UserImported(set)) => (EventType::UserImported, set),
-        Some(Change::UserUpdated(set)) => (EventType::UserUpdated, set),
-        Some(Change::UserDisabled(set)) => (EventType::UserDisabled, set),
-        Some(Change::UserEnabled(set)) => (EventType::UserEnabled, set),
-        Some(Change::UserDeleted(set)) => (EventType::UserDeleted, set),
-        Some(Change::UserRestored(set)) => (EventType::UserRestored, set),
-        Some(Change::UserMerged(set)) => (EventType::UserMerged, set),
-        Some(Change::UserUnmerged(set)) => (EventType::UserUnmerged, set),
-        Some(Change::IdentityLinked(set)) => (EventType::IdentityLinked, set),
-        Some(Change::IdentityUnlinked(set)) => (EventType::IdentityUnlinked, set),
-        Some(Change::IdentityReplaced(set)) => (EventType::IdentityReplaced, set),
-        Some(Change::IdentityMoved(set)) => (EventType::IdentityMoved, set),
-        Some(Change::IdentityVerified(set)) => (EventType::IdentityVerified, set),
-        Some(Change::IdentityTakenOver(set)) => (EventType::IdentityTakenOver, set),
-        Some(Change::IdentityRenormalized(set)) => (EventType::IdentityRenormalized, set),
-        Some(Change::HoldReleased(set)) => (EventType::HoldReleased, set),
-    };
-    let name = KINDS.iter().find(|(known, _)| *known == kind).map_or("changed", |(_, name)| name);
-    (name, Some(set))
-}
-
-/// The changes of an event.
-pub fn change_set(event: &v1::Event) -> Option<&ChangeSet> {
-    parts(event).1
-}
-
 /// The changes of a set, with their whole values.
 pub fn changes(set: &ChangeSet) -> Vec<ChangeView> {
-    let state = set.state.iter().map(|change| {
-        ChangeView::new("state", state(change.before.as_ref()), state(change.after.as_ref()))
-    });
-    let fields = set.fields.iter().map(|change| {
-        let name = change.path.strip_prefix("attributes.").unwrap_or("name");
-        ChangeView::new(name, recorded(change.before.as_ref()), recorded(change.after.as_ref()))
-    });
-    let identities = set.identities.iter().map(|IdentityChange { before, after }| {
-        let either = after.as_ref().or(before.as_ref());
-        let kind = identity::kind(either.and_then(|own| own.identifier.as_ref()));
-        ChangeView::new(kind, marked(before.as_ref()), marked(after.as_ref()))
-    });
-    let holds = set.holds.iter().map(|change| {
-        let name = format!("hold on {}", identity::text(change.identifier.as_ref()));
-        let until = |end: Option<&prost_types::Timestamp>| {
-            Time::of(end).map(|time| format!("until {}", time.text)).unwrap_or_default()
-        };
-        let (before, after) = (change.end_before.as_ref(), change.end_after.as_ref());
-        ChangeView::new(&name, until(before), until(after))
-    });
-    state.chain(fields).chain(identities).chain(holds).collect()
-}
-
-fn state(state: Option<&UserState>) -> String {
-    let Some(state) = state else { return String::new() };
-    match state.state() {
-        State::Deleted => match Time::of(state.purge_time.as_ref()) {
-            Some(time) => format!("deleted, to be purged on {}", time.text),
-            None => "deleted".to_owned(),
-        },
-        State::Merged => format!("merged into {}", state.merged_into),
-        other => state::word(other).to_owned(),
-    }
-}
-
-fn recorded(value: Option<&RecordedValue>) -> String {
-    match value.and_then(|value| value.recorded.as_ref()) {
-        Some(Recorded::Value(value)) => match user::attribute(value) {
-            (_, text) if text.is_empty() => "(empty)".to_owned(),
-            (_, text) => text,
-        },
-        Some(Recorded::Digest(digest)) => {
-            format!("({} bytes, hash {:016x})", digest.size_bytes, digest.hash)
-        }
-        Some(Recorded::Redacted(_)) => "(of a purged user)".to_owned(),
-        None => String::new(),
-    }
-}
-
-/// An identity with its marks, such as `joe (primary, not verified)`.
-fn marked(own: Option<&Identity>) -> String {
-    let Some(own) = own else { return String::new() };
-    let primary = if own.primary { "primary, " } else { "" };
-    let verified = match &own.verify_time {
-        Some(_) if own.verified_by.is_empty() => "verified".to_owned(),
-        Some(_) => format!("verified by {}", own.verified_by),
-        None => "not verified".to_owned(),
+    let view = |line: Line| ChangeView {
+        name: change::label(&line.path),
+        before: line.before.unwrap_or_default(),
+        after: line.after.unwrap_or_default(),
     };
-    format!("{} ({primary}{verified})", identity::value(own.identifier.as_ref()))
+    FORMS.lines(set).into_iter().map(view).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use v1::event::Change;
+    use v1::{RecordedValue, recorded_value::Recorded};
 
     fn created(fields: usize, length: usize) -> v1::Event {
         let value = v1::AttributeValue {

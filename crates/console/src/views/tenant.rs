@@ -1,10 +1,12 @@
 //! Tenants and their events.
 
+use polynym_presentation::tenant_event;
 use polynym_proto::v1;
 use v1::tenant_event::Change;
 
 use super::Time;
 use super::policies::{PolicyChange, changes};
+use super::text::capitalized;
 
 /// A tenant in a list.
 #[derive(Clone, Debug)]
@@ -62,13 +64,15 @@ pub struct TenantEventView {
 impl TenantEventView {
     /// The view of an event.
     pub fn of(event: &v1::TenantEvent) -> Self {
-        let (text, user, mut changes) = parts(event.change.as_ref());
+        let change = event.change.as_ref();
+        let text = change.map_or_else(|| "unknown change".to_owned(), tenant_event::phrase);
+        let mut changes = change.map(policy_changes).unwrap_or_default();
         let more = changes.len().saturating_sub(MAX_CHANGES);
         changes.truncate(MAX_CHANGES);
         Self {
             time: Time::of(event.time.as_ref()),
-            text,
-            user,
+            text: capitalized(&text),
+            user: change.map(purged).unwrap_or_default(),
             changes,
             more,
             caller: event.caller.clone(),
@@ -80,28 +84,19 @@ impl TenantEventView {
     }
 }
 
-fn parts(change: Option<&Change>) -> (String, String, Vec<PolicyChange>) {
-    let with_users = |deletion: &v1::TenantDeletion| {
-        if deletion.delete_users { " with its users" } else { "" }
-    };
-    let (mut user, mut changed) = (String::new(), Vec::new());
-    let text = match change {
-        Some(Change::Created(_)) => "Tenant created".to_owned(),
-        Some(Change::PoliciesChanged(change)) => {
-            let default = v1::Policies::default();
-            let [before, after] =
-                [&change.before, &change.after].map(|side| side.as_ref().unwrap_or(&default));
-            changed = changes(before, after);
-            "Policies changed".to_owned()
-        }
-        Some(Change::DeletionBegun(deletion)) => format!("Deletion begun{}", with_users(deletion)),
-        Some(Change::DeletionCancelled(_)) => "Deletion cancelled: it had users".to_owned(),
-        Some(Change::Deleted(deletion)) => format!("Tenant deleted{}", with_users(deletion)),
-        Some(Change::UserPurged(purge)) => {
-            user.clone_from(&purge.user_id);
-            "User purged".to_owned()
-        }
-        None => "Unknown change".to_owned(),
-    };
-    (text, user, changed)
+/// The policies that changed.
+fn policy_changes(change: &Change) -> Vec<PolicyChange> {
+    let Change::PoliciesChanged(change) = change else { return Vec::new() };
+    let default = v1::Policies::default();
+    let [before, after] =
+        [&change.before, &change.after].map(|side| side.as_ref().unwrap_or(&default));
+    changes(before, after)
+}
+
+/// The user that was purged; empty for other events.
+fn purged(change: &Change) -> String {
+    match change {
+        Change::UserPurged(purge) => purge.user_id.clone(),
+        _ => String::new(),
+    }
 }

@@ -1,4 +1,4 @@
-//! Long texts, cut.
+//! Texts: long ones cut, and sentences.
 
 /// The first `count` characters of a text, with an ellipsis if there are more.
 pub fn cut(text: impl Into<String>, count: usize) -> String {
@@ -13,6 +13,13 @@ pub fn shorten(text: &mut String, count: usize) -> bool {
     text.truncate(end);
     text.push('…');
     true
+}
+
+/// A text with a capital letter at its beginning.
+pub fn capitalized(text: &str) -> String {
+    let mut chars = text.chars();
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    first + chars.as_str()
 }
 
 #[cfg(test)]

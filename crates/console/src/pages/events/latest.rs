@@ -6,16 +6,17 @@ use askama::Template;
 use axum::extract::{Path, RawQuery};
 use polynym_access::Role;
 use polynym_client::Client;
+use polynym_presentation::event::{self, KINDS};
 use polynym_proto::v1::watch_response::Kind;
 use polynym_proto::v1::{Event, EventType, WatchRequest};
 use tokio::time::timeout;
 
-use super::query::{Selection, name};
+use super::query::Selection;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::render::{Page, render};
 use crate::views::Commands;
-use crate::views::event::{EventView, KINDS, views};
+use crate::views::event::{EventView, views};
 use crate::visit::Visit;
 
 /// The events of a page.
@@ -98,7 +99,7 @@ async fn read(client: &Client, request: WatchRequest) -> Result<(Vec<Event>, Str
 /// The calls that follow the same events.
 fn commands(selection: &Selection, tenant: &str, request: WatchRequest) -> Commands {
     let kinds: Vec<_> =
-        selection.kinds.iter().map(|kind| name(*kind).to_ascii_lowercase()).collect();
+        selection.kinds.iter().map(|kind| event::name(*kind)).collect();
     let mut cli = vec!["watch", "--tenant", tenant];
     cli.extend(kinds.iter().flat_map(|kind| ["--type", kind]));
     if !selection.user.is_empty() {

@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::{Path, Query};
 use polynym_access::Role;
 use polynym_client::Client;
+use polynym_presentation::event;
 use polynym_proto::v1;
 use url::form_urlencoded::{self, Serializer};
 
@@ -16,7 +17,8 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
-use crate::views::{Commands, EventView, event};
+use crate::views::{Commands, EventView};
+use crate::views::event::views;
 use crate::visit::Visit;
 
 /// The time for which a page goes on to read users. After that it offers to continue.
@@ -131,7 +133,7 @@ pub async fn read(client: &Client, mut request: v1::ListEventsRequest) -> Result
         request.page_token = answer.next_page_token;
         let is_full = events.len() >= PAGE_SIZE as usize || began.elapsed() > READ_TIME;
         if is_full || request.page_token.is_empty() {
-            let events = event::views(&events);
+            let events = views(&events);
             return Ok(Changes { events, token: request.page_token, users_read, unreadable });
         }
     }
@@ -142,7 +144,7 @@ pub fn commands(tenant: &str, request: &v1::ListEventsRequest) -> Commands {
     let mut cli = vec!["tenant", "events", "--tenant", tenant];
     let [from, to] = [&request.from, &request.to].map(|time| time.map(|time| time.to_string()));
     let kind = request.types.first().and_then(|kind| v1::EventType::try_from(*kind).ok());
-    let kind = kind.map(|kind| kind.as_str_name().trim_start_matches("EVENT_TYPE_").to_lowercase());
+    let kind = kind.map(event::name);
     let texts = [("--caller", &request.caller), ("--operation", &request.operation_id)];
     for (flag, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
         cli.extend([flag, text]);

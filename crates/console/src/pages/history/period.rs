@@ -1,10 +1,10 @@
 //! The period and the kind of events that somebody asks for.
 
+use polynym_presentation::event::KINDS;
 use serde::Deserialize;
 
 use crate::failure::Failure;
 use crate::form;
-use crate::views::event::KINDS;
 
 /// The events of a page.
 pub const PAGE_SIZE: i32 = 25;

@@ -3,13 +3,15 @@
 use askama::Template;
 use axum::extract::{Path, Query};
 use polynym_access::Role;
+use polynym_presentation::event;
 use polynym_proto::v1;
 use v1::list_history_request::User;
 
 use super::period::{PAGE_SIZE, Period};
 use crate::frame::Frame;
 use crate::render::{Page, render};
-use crate::views::{Commands, EventView, UserView, event};
+use crate::views::{Commands, EventView, UserView};
+use crate::views::event::views;
 use crate::visit::Visit;
 
 #[derive(Template)]
@@ -53,7 +55,7 @@ pub async fn page(
     let commands = commands(&tenant, &id, &request);
     let next = answer.next_page_token;
     let next = if next.is_empty() { next } else { period.next(&next) };
-    let events = event::views(&answer.events);
+    let events = views(&answer.events);
     Ok(render(&HistoryPage {
         frame: visit.frame(&tenant),
         id,
@@ -73,7 +75,7 @@ fn commands(tenant: &str, id: &str, request: &v1::ListHistoryRequest) -> Command
         cli.extend(value.iter().flat_map(|value| [flag, value.as_str()]));
     }
     let kind = request.types.first().and_then(|kind| v1::EventType::try_from(*kind).ok());
-    let kind = kind.map(|kind| kind.as_str_name().trim_start_matches("EVENT_TYPE_").to_lowercase());
+    let kind = kind.map(event::name);
     cli.extend(kind.iter().flat_map(|kind| ["--type", kind]));
     Commands::new(&cli, "DirectoryService/ListHistory", request)
 }

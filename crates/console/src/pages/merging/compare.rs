@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use polynym_presentation::change::label;
 use polynym_presentation::state;
 use polynym_proto::v1;
 
@@ -116,17 +117,8 @@ fn conflict(conflict: &v1::merge_preview::Conflict) -> Conflict {
         value.as_ref().map(|value| cut(attribute(value).1, VALUE_CHARACTERS)).unwrap_or_default()
     };
     Conflict {
-        field: field_name(&conflict.field),
+        field: label(&conflict.field),
         kept: text(&conflict.kept),
         dropped: text(&conflict.dropped),
-    }
-}
-
-/// The name of a field, such as `display name` for `display_name`.
-pub fn field_name(path: &str) -> String {
-    match path.split_once('.') {
-        Some(("attributes", name)) => name.to_owned(),
-        Some(("primary", kind)) => format!("primary {kind}"),
-        _ => path.replace('_', " "),
     }
 }

@@ -4,12 +4,12 @@ use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
 use polynym_access::Role;
+use polynym_presentation::change::label;
 use polynym_proto::v1;
 use uuid::Uuid;
 use v1::UnmergeUsersRequest;
 use v1::unmerge_users_response::NotRestored;
 
-use super::compare::field_name;
 use super::seen::Seen;
 use super::subject::subject;
 use crate::failure::Failure;
@@ -114,7 +114,7 @@ async fn preview(
 fn part(part: &NotRestored) -> String {
     match (&part.identifier, part.field.strip_prefix("primary.")) {
         (Some(_), _) => identity::text(part.identifier.as_ref()),
-        (None, Some(field)) => format!("the {} of the user that stays", field_name(field)),
-        (None, None) => field_name(&part.field),
+        (None, Some(field)) => format!("the {} of the user that stays", label(field)),
+        (None, None) => label(&part.field),
     }
 }

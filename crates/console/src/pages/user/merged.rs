@@ -12,7 +12,6 @@ use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
 use super::shown::policies;
-use crate::views::event::change_set;
 use crate::views::{Time, identity};
 
 /// The maximum number of merges and undone merges that are read.
@@ -59,7 +58,7 @@ fn merges(events: Vec<v1::Event>, window: Duration, now: SystemTime) -> Vec<Merg
     let mut undone = BTreeSet::new();
     let mut merged = Vec::new();
     for event in events {
-        let (Some(change), Some(set)) = (&event.change, change_set(&event)) else { continue };
+        let (Some(change), Some(set)) = (&event.change, event.change_set()) else { continue };
         let other = &set.other_user_id;
         // The event of the secondary has its new state.
         let is_secondary = set.state.is_some();

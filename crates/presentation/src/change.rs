@@ -1,0 +1,167 @@
+//! The differences between a user before and after a change, line by line.
+
+use polynym_proto::v1;
+use prost_types::Timestamp;
+use v1::recorded_value::Recorded;
+use v1::{AttributeValue, ChangeSet, Identity, RecordedValue, State, UserState};
+
+use crate::state;
+
+/// What changed: a field, an identity, the state or a hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// The path of a field, such as `attributes.team`; `identity`, [`STATE`] or [`HOLD`].
+    pub path: String,
+    /// The value before; none if there was none.
+    pub before: Option<String>,
+    /// The value after; none if there is none.
+    pub after: Option<String>,
+}
+
+/// The path of lines about the state.
+pub const STATE: &str = "state";
+/// The path of lines about holds.
+pub const HOLD: &str = "hold";
+
+/// The forms of values on a terminal or on a page.
+#[derive(Clone, Copy)]
+pub struct Forms {
+    /// The text of an attribute's value.
+    pub value: fn(&AttributeValue) -> String,
+    /// The text of a time.
+    pub time: fn(&Timestamp) -> String,
+}
+
+/// The name of a field for people, such as `team` for `attributes.team`.
+pub fn label(path: &str) -> String {
+    match path.split_once('.') {
+        Some(("attributes", name)) => name.to_owned(),
+        Some((what, kind)) => format!("{what} {kind}"),
+        None => path.replace('_', " "),
+    }
+}
+
+impl Forms {
+    /// The changes of a set: its state, fields, identities and holds.
+    pub fn lines(self, set: &ChangeSet) -> Vec<Line> {
+        let line = |path: &str, before, after| Line { path: path.to_owned(), before, after };
+        let user_state = |own: &Option<UserState>| own.as_ref().map(|own| self.state(own));
+        let state = set.state.iter().map(|change| {
+            line(STATE, user_state(&change.before), user_state(&change.after))
+        });
+        let value = |own: &Option<RecordedValue>| own.as_ref().map(|own| self.recorded(own));
+        let fields = set.fields.iter().map(|change| {
+            line(&change.path, value(&change.before), value(&change.after))
+        });
+        let marked = |own: &Option<Identity>| own.as_ref().map(identity);
+        let identities = set.identities.iter().map(|change| {
+            line("identity", marked(&change.before), marked(&change.after))
+        });
+        let holds = set.holds.iter().map(|change| {
+            let name = identifier(change.identifier.as_ref());
+            let until = |end: Option<&Timestamp>| {
+                end.map(|time| format!("{name} until {}", (self.time)(time)))
+            };
+            line(HOLD, until(change.end_before.as_ref()), until(change.end_after.as_ref()))
+        });
+        state.chain(fields).chain(identities).chain(holds).collect()
+    }
+
+    fn state(self, own: &UserState) -> String {
+        match (own.state(), &own.purge_time) {
+            (State::Deleted, Some(time)) => {
+                format!("deleted, to be purged on {}", (self.time)(time))
+            }
+            (State::Merged, _) => format!("merged into {}", own.merged_into),
+            (other, _) => state::word(other).to_owned(),
+        }
+    }
+
+    fn recorded(self, own: &RecordedValue) -> String {
+        match &own.recorded {
+            Some(Recorded::Value(value)) => match (self.value)(value) {
+                text if text.is_empty() => "(empty)".to_owned(),
+                text => text,
+            },
+            Some(Recorded::Digest(digest)) => {
+                format!("({} bytes, hash {:016x})", digest.size_bytes, digest.hash)
+            }
+            Some(Recorded::Redacted(_)) => "(of a purged user)".to_owned(),
+            None => String::new(),
+        }
+    }
+}
+
+/// An identity with its marks, such as `handle:joe (primary, not verified)`.
+fn identity(own: &Identity) -> String {
+    let primary = if own.primary { "primary, " } else { "" };
+    let verified = match &own.verify_time {
+        Some(_) if own.verified_by.is_empty() => "verified".to_owned(),
+        Some(_) => format!("verified by {}", own.verified_by),
+        None => "not verified".to_owned(),
+    };
+    format!("{} ({primary}{verified})", identifier(own.identifier.as_ref()))
+}
+
+fn identifier(message: Option<&v1::Identifier>) -> String {
+    polynym_lines::raw_identifier(message).map(|raw| raw.to_string()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use v1::identifier::Kind;
+
+    const FORMS: Forms = Forms {
+        value: |value| format!("{:?}", value.kind),
+        time: |time| format!("second {}", time.seconds),
+    };
+
+    fn texts(line: &Line) -> [&str; 3] {
+        let sides = [&line.before, &line.after].map(|side| side.as_deref().unwrap_or("none"));
+        [&line.path, sides[0], sides[1]]
+    }
+
+    #[test]
+    fn each_part_of_a_user_has_a_line() {
+        let joe = v1::Identifier { kind: Some(Kind::Handle("joe".to_owned())) };
+        let state = |state: State| UserState { state: state.into(), ..Default::default() };
+        let purge_time = Some(Timestamp { seconds: 9, nanos: 0 });
+        let redacted = RecordedValue { recorded: Some(Recorded::Redacted(true)) };
+        let set = ChangeSet {
+            state: Some(v1::StateChange {
+                before: Some(state(State::Active)),
+                after: Some(UserState { purge_time, ..state(State::Deleted) }),
+            }),
+            fields: vec![v1::FieldChange {
+                path: "attributes.team".to_owned(),
+                before: Some(redacted),
+                after: None,
+            }],
+            identities: vec![v1::IdentityChange {
+                before: None,
+                after: Some(Identity {
+                    identifier: Some(joe.clone()),
+                    primary: true,
+                    ..Default::default()
+                }),
+            }],
+            holds: vec![v1::HoldChange {
+                identifier: Some(joe),
+                end_before: purge_time,
+                end_after: None,
+            }],
+            ..Default::default()
+        };
+        let lines = FORMS.lines(&set);
+        let expected = [
+            ["state", "active", "deleted, to be purged on second 9"],
+            ["attributes.team", "(of a purged user)", "none"],
+            ["identity", "none", "handle:joe (primary, not verified)"],
+            ["hold", "handle:joe until second 9", "none"],
+        ];
+        assert_eq!(lines.iter().map(texts).collect::<Vec<_>>(), expected);
+        let labels = ["display_name", "attributes.team", "primary.email", "state"].map(label);
+        assert_eq!(labels, ["display name", "team", "primary email", "state"]);
+    }
+}
