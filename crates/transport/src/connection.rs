@@ -22,18 +22,20 @@ use super::calls::handler::CallHandler;
 use super::calls::response_body::ResponseBody;
 use super::eviction::EvictionEntry;
 use super::http::Http;
-use super::memory_budget::ConnectionBudget;
 use super::options::Options;
 use super::peer::Peer;
 use super::preface::{PREFACE, read_start};
 use polynym_access::ActiveCount;
 
+mod activity;
+mod byte_budget;
 pub mod cores;
 mod fair_io;
 mod frame_credit;
 mod http1_io;
 pub mod in_memory;
 mod lifetime;
+pub mod state;
 mod task;
 pub mod tls;
 mod unvectored_io;
@@ -41,6 +43,7 @@ mod unvectored_io;
 use fair_io::{FairIo, ReadSlice};
 use http1_io::{HeaderTimer, Http1Io};
 use lifetime::{drain_started, run};
+use state::ConnectionState;
 use task::{CallExecutor, ConnectionTask};
 use tls::{Accepted, Tls};
 use unvectored_io::UnvectoredIo;
@@ -221,42 +224,40 @@ struct Connection<F> {
 }
 
 impl<F: Future<Output = ()>> Connection<F> {
-    /// The budget of the connection.
-    fn budget(&self) -> Arc<ConnectionBudget> {
+    /// The state of the connection, assigned to its caller if that one is known.
+    fn state(&self) -> Arc<ConnectionState> {
         let handler = &self.server.handler;
-        let budget = Arc::new(ConnectionBudget::new(handler.global_budget.clone()));
-        handler.assign_budget(&self.peer, &budget);
-        budget
+        let state = Arc::new(ConnectionState::new(handler.usage.clone()));
+        handler.assign_to_known_caller(&self.peer, &state);
+        state
     }
 
     async fn serve_grpc(self, stream: impl Stream) -> bool {
-        let (handler, peer, budget) =
-            (self.server.handler.clone(), self.peer.clone(), self.budget());
+        let (handler, peer, state) = (self.server.handler.clone(), self.peer.clone(), self.state());
         let answer = |request: Request<Incoming>| {
-            let (handler, budget, peer) = (handler.clone(), budget.clone(), peer.clone());
+            let (handler, state, peer) = (handler.clone(), state.clone(), peer.clone());
             async move {
                 let method = handler.methods.get(request.uri().path());
-                Ok(handler.call(method, &budget, &peer, &Grpc, request).await)
+                Ok(handler.call(method, &state, &peer, &Grpc, request).await)
             }
         };
-        self.serve_http2(stream, &budget, answer).await
+        self.serve_http2(stream, &state, answer).await
     }
 
     async fn serve_http(self, stream: impl Stream, http: Arc<Http>) -> bool {
-        let (handler, peer, budget) =
-            (self.server.handler.clone(), self.peer.clone(), self.budget());
+        let (handler, peer, state) = (self.server.handler.clone(), self.peer.clone(), self.state());
         let answer = |request| {
             let (handler, http) = (handler.clone(), http.clone());
-            let (budget, peer) = (budget.clone(), peer.clone());
-            async move { Ok(http.answer(&handler, &budget, &peer, request).await) }
+            let (state, peer) = (state.clone(), peer.clone());
+            async move { Ok(http.answer(&handler, &state, &peer, request).await) }
         };
-        self.serve_http2(stream, &budget, answer).await
+        self.serve_http2(stream, &state, answer).await
     }
 
     async fn serve_http2<A>(
         self,
         stream: impl Stream,
-        budget: &ConnectionBudget,
+        state: &ConnectionState,
         answer: impl Fn(Request<Incoming>) -> A + Send,
     ) -> bool
     where
@@ -266,18 +267,18 @@ impl<F: Future<Output = ()>> Connection<F> {
         let io = UnvectoredIo::after_preface(FairIo::http2(stream, slice.clone()));
         let connection = http2_builder(executor.clone()).serve_connection(io, service_fn(answer));
         let task = ConnectionTask::new(connection, executor, slice);
-        run(task, budget, &self.peer, self.certificate_revoked, self.server.options, self.draining)
+        run(task, state, &self.peer, self.certificate_revoked, self.server.options, self.draining)
             .await
     }
 
     async fn serve_http1(self, stream: impl Stream, first: Bytes, http: Arc<Http>) -> bool {
-        let budget = self.budget();
-        let timer = HeaderTimer::new(budget.clone());
+        let state = self.state();
+        let timer = HeaderTimer::new(state.clone());
         let service = service_fn(|request| {
             timer.note_request();
             let (handler, http) = (self.server.handler.clone(), http.clone());
-            let (budget, peer) = (budget.clone(), self.peer.clone());
-            async move { Ok::<_, Infallible>(http.answer(&handler, &budget, &peer, request).await) }
+            let (state, peer) = (state.clone(), self.peer.clone());
+            async move { Ok::<_, Infallible>(http.answer(&handler, &state, &peer, request).await) }
         });
         let slice = Arc::<ReadSlice>::default();
         let io = Http1Io::new(FairIo::http1(stream, slice.clone()), first, timer.clone());
@@ -286,7 +287,7 @@ impl<F: Future<Output = ()>> Connection<F> {
         let (options, draining) = (self.server.options, self.draining);
         tokio::select! {
             cut_off =
-                run(task, &budget, &self.peer, self.certificate_revoked, options, draining) =>
+                run(task, &state, &self.peer, self.certificate_revoked, options, draining) =>
             {
                 cut_off
             }

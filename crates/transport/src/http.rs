@@ -22,8 +22,8 @@ use crate::calls::handler::CallHandler;
 use crate::calls::response_body::ResponseBody;
 use crate::connect::call::ConnectCall;
 use crate::connect::request;
+use crate::connection::state::{ConnectionState, Reservation};
 use crate::lines::call::LineCall;
-use crate::memory_budget::{ConnectionBudget, Reservation};
 use crate::method::{Methods, Row};
 use crate::peer::Peer;
 use crate::request_body;
@@ -75,7 +75,7 @@ impl Http {
     pub async fn answer(
         &self,
         handler: &Arc<CallHandler>,
-        budget: &Arc<ConnectionBudget>,
+        connection: &Arc<ConnectionState>,
         peer: &Arc<Peer>,
         mut request: Request<Incoming>,
     ) -> Response<ResponseBody> {
@@ -85,8 +85,8 @@ impl Http {
         let outcome = self.outside_api(&mut request, handler.needs_credentials());
         let site = self.site.as_deref().filter(|site| site::is_at(*site, request.uri().path()));
         let mut response = match (outcome, site) {
-            (Ok(()), Some(site)) => site::answer(site, handler, budget, peer, request).await,
-            (outcome, _) => self.answer_call(handler, budget, peer, outcome, request).await,
+            (Ok(()), Some(site)) => site::answer(site, handler, connection, peer, request).await,
+            (outcome, _) => self.answer_call(handler, connection, peer, outcome, request).await,
         };
         if closes {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -101,7 +101,7 @@ impl Http {
     async fn answer_call(
         &self,
         handler: &Arc<CallHandler>,
-        budget: &Arc<ConnectionBudget>,
+        connection: &Arc<ConnectionState>,
         peer: &Arc<Peer>,
         outcome: Result<(), Refused>,
         request: Request<Incoming>,
@@ -109,11 +109,17 @@ impl Http {
         let origin = self.origins.allowed(request.headers());
         let method = handler.methods.get(request.uri().path());
         let mut response = match outcome.and_then(|()| call(&handler.methods, method, &request)) {
-            Ok(HttpCall::Connect(call)) => handler.call(method, budget, peer, &call, request).await,
-            Ok(HttpCall::GrpcWeb(call)) => handler.call(method, budget, peer, &call, request).await,
-            Ok(HttpCall::Lines(call)) => handler.call(method, budget, peer, &call, request).await,
+            Ok(HttpCall::Connect(call)) => {
+                handler.call(method, connection, peer, &call, request).await
+            }
+            Ok(HttpCall::GrpcWeb(call)) => {
+                handler.call(method, connection, peer, &call, request).await
+            }
+            Ok(HttpCall::Lines(call)) => {
+                handler.call(method, connection, peer, &call, request).await
+            }
             Err(response) => {
-                let reservation = Reservation::for_call(budget);
+                let reservation = Reservation::for_call(connection);
                 request_body::discard(request).await;
                 ResponseBody::call(*response, reservation, |_| None)
             }

@@ -9,7 +9,6 @@ mod gzip;
 pub mod http;
 pub mod lines;
 pub mod log_throttle;
-mod memory_budget;
 pub mod method;
 mod options;
 mod peer;

@@ -15,8 +15,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
 use super::request_check;
+use crate::connection::state::Reservation;
 use crate::gzip;
-use crate::memory_budget::Reservation;
 use crate::protocol;
 
 /// The bytes in front of a message: a flag and the message's length (gRPC over HTTP/2,
@@ -272,7 +272,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::memory_budget::{ConnectionBudget, GlobalBudget};
+    use crate::connection::state::{ConnectionState, ServerUsage};
     use polynym_access::Caller;
 
     const LIMIT: usize = 8 << 20;
@@ -304,10 +304,10 @@ mod tests {
         StalledBody(frames)
     }
 
-    fn budget() -> Arc<ConnectionBudget> {
-        let budget = ConnectionBudget::new(Arc::new(GlobalBudget::default()));
-        budget.assign_to(&Caller::anonymous());
-        Arc::new(budget)
+    fn connection() -> Arc<ConnectionState> {
+        let connection = ConnectionState::new(Arc::new(ServerUsage::default()));
+        connection.assign_to(&Caller::anonymous());
+        Arc::new(connection)
     }
 
     fn headers() -> HeaderMap {
@@ -317,8 +317,8 @@ mod tests {
 
     /// The bytes reserved for an incomplete message.
     fn reserved(body: StalledBody) -> usize {
-        let budget = budget();
-        let mut reservation = Reservation::for_call(&budget);
+        let connection = budget();
+        let mut reservation = Reservation::for_call(&connection);
         let headers = headers();
         assert!(collect_message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
         reservation.bytes()
@@ -335,9 +335,9 @@ mod tests {
 
     #[test]
     fn a_message_beyond_the_budget_is_refused() {
-        let budget = budget();
+        let connection = budget();
         let headers = headers();
-        let mut reservations: Vec<_> = (0..5).map(|_| Reservation::for_call(&budget)).collect();
+        let mut reservations: Vec<_> = (0..5).map(|_| Reservation::for_call(&connection)).collect();
         let mut outcomes = reservations.iter_mut().map(|reservation| {
             collect_message(frames(&[LIMIT]), &headers, LIMIT, reservation).now_or_never()
         });

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tonic::Status;
 
+use crate::connection::state::{ConnectionState, Reservation};
 use crate::eviction::{EvictionEntry, EvictionQueue};
-use crate::memory_budget::{ConnectionBudget, Ending, Reservation};
 use crate::protocol;
 use polynym_access::{Caller, Permit, share_of};
 
@@ -33,11 +33,25 @@ pub type StreamPermit = Arc<Permit<3>>;
 
 /// A long-lived stream, until this is dropped.
 pub struct OpenStream {
-    budget: Arc<ConnectionBudget>,
+    connection: Arc<ConnectionState>,
     _of_connection: Permit<1>,
     holder: Holder,
     /// The reservation of a stream that comes to an end by itself: its connection waits for it.
     finite: Option<Reservation>,
+}
+
+/// The streams of a connection that end before their time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// None.
+    #[default]
+    None,
+    /// Those without an end of their own: the connection is old.
+    Endless,
+    /// All: its client's certificate is no longer valid.
+    Distrusted,
+    /// All: the server stops.
+    Stopping,
 }
 
 enum Holder {
@@ -53,22 +67,25 @@ impl OpenStream {
     /// # Errors
     /// The caller or the connection has its share, or the pool is used up.
     pub fn of_caller(
-        budget: &Arc<ConnectionBudget>,
+        connection: &Arc<ConnectionState>,
         StreamMethod { index, limit, is_finite }: StreamMethod,
         caller: &Caller,
     ) -> Result<Self, Status> {
-        let of_connection = connection_permit(budget)?;
+        let of_connection = connection_permit(connection)?;
         let permit = Permit::take([
             (caller.state.streams.of(index), caller.share(limit)),
-            (budget.method_streams.of(index), share_of(limit)),
-            (budget.total.streams.of(index), limit),
+            (connection.streams.of(index), share_of(limit)),
+            (connection.server.streams.of(index), limit),
         ]);
         let permit = permit.map_err(|exhausted| match exhausted {
             0 => protocol::stream_share_exhausted(),
             _ => protocol::too_many_streams(),
         })?;
-        let finite = is_finite.then(|| Reservation::for_finite(budget));
-        Ok(Self { finite, ..Self::new(budget, of_connection, Holder::Caller(Arc::new(permit))) })
+        let finite = is_finite.then(|| Reservation::for_finite_stream(connection));
+        Ok(Self {
+            finite,
+            ..Self::new(connection, of_connection, Holder::Caller(Arc::new(permit)))
+        })
     }
 
     /// Opens a stream of a client without a credential, in place of the oldest one if there are too
@@ -77,24 +94,24 @@ impl OpenStream {
     /// # Errors
     /// The connection has too many streams.
     pub fn of_stranger(
-        budget: &Arc<ConnectionBudget>,
+        connection: &Arc<ConnectionState>,
         strangers: &Arc<EvictionQueue>,
     ) -> Result<Self, Status> {
-        let of_connection = connection_permit(budget)?;
-        Ok(Self::new(budget, of_connection, Holder::Stranger(strangers.add())))
+        let of_connection = connection_permit(connection)?;
+        Ok(Self::new(connection, of_connection, Holder::Stranger(strangers.add())))
     }
 
     /// Opens a stream of a site.
     ///
     /// # Errors
     /// The connection has too many streams.
-    pub fn of_site(budget: &Arc<ConnectionBudget>) -> Result<Self, Status> {
-        let of_connection = connection_permit(budget)?;
-        Ok(Self::new(budget, of_connection, Holder::Site))
+    pub fn of_site(connection: &Arc<ConnectionState>) -> Result<Self, Status> {
+        let of_connection = connection_permit(connection)?;
+        Ok(Self::new(connection, of_connection, Holder::Site))
     }
 
-    fn new(budget: &Arc<ConnectionBudget>, of_connection: Permit<1>, holder: Holder) -> Self {
-        Self { budget: budget.clone(), _of_connection: of_connection, holder, finite: None }
+    fn new(connection: &Arc<ConnectionState>, of_connection: Permit<1>, holder: Holder) -> Self {
+        Self { connection: connection.clone(), _of_connection: of_connection, holder, finite: None }
     }
 
     /// The permit; none for a client without a credential.
@@ -122,7 +139,7 @@ impl OpenStream {
     /// Waits until the connection or the server ends the stream before its time. Returns the
     /// status.
     pub fn ended(&self) -> impl Future<Output = Status> + Send + use<> {
-        let (mut ending, is_finite) = (self.budget.ending(), self.finite.is_some());
+        let (mut ending, is_finite) = (self.connection.ending(), self.finite.is_some());
         async move {
             let is_reached = |ending: &Ending| match ending {
                 Ending::None => false,
@@ -142,20 +159,20 @@ impl OpenStream {
     pub fn reserve_message(&self) -> Reservation {
         match self.finite {
             // Its client must read it in time, also after the stream has ended.
-            Some(_) => Reservation::for_call(&self.budget),
-            None => Reservation::for_message(&self.budget),
+            Some(_) => Reservation::for_call(&self.connection),
+            None => Reservation::for_message(&self.connection),
         }
     }
 
     /// A reservation until the client reads on. It ages like a call.
     pub fn wait_for_client(&self) -> Reservation {
-        Reservation::for_call(&self.budget)
+        Reservation::for_call(&self.connection)
     }
 }
 
-fn connection_permit(budget: &ConnectionBudget) -> Result<Permit<1>, Status> {
-    budget.note_use();
-    let permit = Permit::take([(&budget.streams, MAX_CONNECTION_STREAMS)]);
+fn connection_permit(connection: &ConnectionState) -> Result<Permit<1>, Status> {
+    connection.activity.note_use();
+    let permit = Permit::take([(&connection.activity.streams, MAX_CONNECTION_STREAMS)]);
     permit.map_err(|_| protocol::too_many_streams())
 }
 
@@ -164,13 +181,13 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::memory_budget::GlobalBudget;
+    use crate::connection::state::ServerUsage;
 
     const WATCH: StreamMethod = StreamMethod { index: 3, limit: 64, is_finite: false };
     const IMPORT: StreamMethod = StreamMethod { index: 9, limit: 4, is_finite: true };
 
-    fn connection(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
-        Arc::new(ConnectionBudget::new(total.clone()))
+    fn connection(total: &Arc<ServerUsage>) -> Arc<ConnectionState> {
+        Arc::new(ConnectionState::new(total.clone()))
     }
 
     fn named(name: &str) -> Caller {
@@ -178,14 +195,14 @@ mod tests {
     }
 
     /// Opens as many streams as possible on new connections.
-    fn fill(total: &Arc<GlobalBudget>, method: StreamMethod, caller: &Caller) -> Vec<OpenStream> {
+    fn fill(total: &Arc<ServerUsage>, method: StreamMethod, caller: &Caller) -> Vec<OpenStream> {
         let open = |_| OpenStream::of_caller(&connection(total), method, caller).ok();
         (0..2 * method.limit).filter_map(open).collect()
     }
 
     #[test]
     fn a_caller_has_half_of_each_pool() {
-        let total = Arc::new(GlobalBudget::default());
+        let total = Arc::new(ServerUsage::default());
         let (greedy, modest) = (named("greedy"), named("modest"));
         let mut watches = fill(&total, WATCH, &greedy);
         assert_eq!(watches.len(), WATCH.limit / 2);
@@ -200,11 +217,11 @@ mod tests {
 
     #[test]
     fn callers_without_credentials_share_a_pool_by_connection() {
-        let (total, anonymous) = (Arc::new(GlobalBudget::default()), Caller::anonymous());
+        let (total, anonymous) = (Arc::new(ServerUsage::default()), Caller::anonymous());
         let one = connection(&total);
         let open = || OpenStream::of_caller(&one, IMPORT, &anonymous);
         let held: Vec<_> = std::iter::from_fn(|| open().ok()).collect();
-        assert_eq!((held.len(), one.has_calls()), (2, true));
+        assert_eq!((held.len(), one.activity.has_calls()), (2, true));
         assert_eq!(fill(&total, IMPORT, &anonymous).len(), 2, "others have the rest");
         let watches = std::iter::from_fn(|| OpenStream::of_caller(&one, WATCH, &anonymous).ok());
         assert_eq!(watches.collect::<Vec<_>>().len(), MAX_CONNECTION_STREAMS - held.len());
@@ -212,11 +229,11 @@ mod tests {
 
     #[test]
     fn a_stream_ends_with_the_trust_in_its_client() {
-        let budget = connection(&Arc::default());
+        let connection = connection(&Arc::default());
         let streams = [WATCH, IMPORT].map(|method| {
-            OpenStream::of_caller(&budget, method, &named("caller")).unwrap().ended()
+            OpenStream::of_caller(&connection, method, &named("caller")).unwrap().ended()
         });
-        budget.end_streams(Ending::Distrusted);
+        connection.end_streams(Ending::Distrusted);
         for ended in streams {
             let status = ended.now_or_never().unwrap();
             assert_eq!(status.code(), tonic::Code::Unauthenticated, "{status:?}");
@@ -225,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_new_stream_of_a_stranger_evicts_the_oldest() {
-        let (total, strangers) = (Arc::new(GlobalBudget::default()), EvictionQueue::new(10));
+        let (total, strangers) = (Arc::new(ServerUsage::default()), EvictionQueue::new(10));
         let open = |_| OpenStream::of_stranger(&connection(&total), &strangers).unwrap();
         let held: Vec<_> = (0..12).map(open).collect();
         let evicted = held.iter().map(|stream| stream.evicted().now_or_never().is_some());

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::request_body::{self, RequestBody};
 use crate::streams::OpenStream;
 use crate::{protocol, request_check};

@@ -20,8 +20,8 @@ use super::detachable::Detachable;
 use super::permits::{CallPermits, PermitKind};
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
 use super::turns::{Steps, Turns, in_steps};
+use crate::connection::state::{ConnectionState, Reservation, ServerUsage};
 use crate::eviction::EvictionQueue;
-use crate::memory_budget::{ConnectionBudget, GlobalBudget, Reservation};
 use crate::method::{MethodKind, Methods, Row};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
@@ -56,7 +56,7 @@ pub struct CallHandler {
     max_connections: usize,
     timeout: Duration,
     log_calls: LogCalls,
-    pub global_budget: Arc<GlobalBudget>,
+    pub usage: Arc<ServerUsage>,
     /// Counts the connections of other protocols.
     pub preface_check: PrefaceCheck,
     /// The open connections.
@@ -81,7 +81,7 @@ impl CallHandler {
             max_connections,
             timeout: options.call_timeout,
             log_calls: options.log_calls,
-            global_budget: Arc::default(),
+            usage: Arc::default(),
             preface_check: PrefaceCheck::default(),
             connections: ActiveCount::default(),
             unauthenticated: EvictionQueue::new(max_unauthenticated),
@@ -101,10 +101,10 @@ impl CallHandler {
 
     /// Assigns the bytes of a connection to the caller of its client's certificate, or of all calls
     /// if they need no credential. Otherwise its first valid call does.
-    pub fn assign_budget(&self, peer: &Peer, budget: &ConnectionBudget) {
+    pub fn assign_to_known_caller(&self, peer: &Peer, connection: &ConnectionState) {
         let is_known = !peer.names().is_empty() || !self.authorization.needs_credentials();
         if is_known && let Some(caller) = self.authorization.certified_caller(peer.names()) {
-            budget.assign_to(&caller);
+            connection.assign_to(&caller);
         }
     }
 
@@ -115,11 +115,11 @@ impl CallHandler {
     pub fn assign(
         &self,
         caller: &Caller,
-        budget: &ConnectionBudget,
+        connection: &ConnectionState,
         peer: &Peer,
     ) -> Result<(), Status> {
         peer.assign_to(caller, self.max_connections)?;
-        budget.assign_to(caller);
+        connection.assign_to(caller);
         Ok(())
     }
 
@@ -133,7 +133,7 @@ impl CallHandler {
     pub async fn call<P: CallProtocol>(
         self: &Arc<Self>,
         method: &Arc<Row>,
-        budget: &Arc<ConnectionBudget>,
+        connection: &Arc<ConnectionState>,
         peer: &Arc<Peer>,
         rpc: &P,
         mut request: Request<Incoming>,
@@ -141,38 +141,38 @@ impl CallHandler {
         let timeout = match rpc.validate(&request) {
             Ok(timeout) => timeout.map_or(self.timeout, |timeout| timeout.min(self.timeout)),
             Err(response) => {
-                let reservation = Reservation::for_call(budget);
+                let reservation = Reservation::for_call(connection);
                 return ResponseBody::call(*response, reservation, rpc.end_frame());
             }
         };
         let mut count = CallCount::begin(method, request.headers(), self.log_calls, peer.address());
-        let call = match self.admit(method, budget, peer, &mut request, &mut count) {
+        let call = match self.admit(method, connection, peer, &mut request, &mut count) {
             Ok(call) => call,
-            Err(refusal) => return refused(budget, peer, rpc, refusal, request, count).await,
+            Err(refusal) => return refused(connection, peer, rpc, refusal, request, count).await,
         };
-        let steps = call.as_deref().and_then(|call| self.steps(method, budget, call));
+        let steps = call.as_deref().and_then(|call| self.steps(method, connection, call));
         if let MethodKind::Stream { limit, is_finite } = method.kind {
             let streams = StreamMethod { index: method.index, limit, is_finite };
             let opened = match &call {
-                Some(call) => OpenStream::of_caller(budget, streams, call),
-                None => OpenStream::of_stranger(budget, &self.strangers),
+                Some(call) => OpenStream::of_caller(connection, streams, call),
+                None => OpenStream::of_stranger(connection, &self.strangers),
             };
             return match opened {
                 Ok(stream) => {
                     let opening = Opening { stream, steps, timeout, count };
                     self.open_stream(method, opening, peer, rpc, request).await
                 }
-                Err(refusal) => refused(budget, peer, rpc, refusal, request, count).await,
+                Err(refusal) => refused(connection, peer, rpc, refusal, request, count).await,
             };
         }
 
-        let mut reservation = Reservation::for_call(budget);
+        let mut reservation = Reservation::for_call(connection);
         let answer = async {
             let limit = method.max_message_bytes;
             let request = rpc.read_message(request, limit, &mut reservation).await?;
             // Takes a permit once the message has arrived: slow senders cannot starve others.
             let permit = match PermitKind::taken_by(method.kind).zip(call.as_deref()) {
-                Some(_) if !budget.has_room() => return Err(protocol::answers_unread()),
+                Some(_) if !connection.bytes.has_room() => return Err(protocol::answers_unread()),
                 Some((kind, call)) => Some(self.permits.take(kind, call)?),
                 None => None,
             };
@@ -209,15 +209,15 @@ impl CallHandler {
 
     /// The steps of a call that may compute for long. Callers take turns; without credentials,
     /// connections do.
-    fn steps(&self, method: &Row, budget: &ConnectionBudget, caller: &Caller) -> Option<Steps> {
-        method.is_scan.then(|| self.turns.steps(budget.turn_of(caller)))
+    fn steps(&self, method: &Row, connection: &ConnectionState, caller: &Caller) -> Option<Steps> {
+        method.is_scan.then(|| self.turns.steps(connection.turn_of(caller)))
     }
 
     /// Checks a call by its headers: its credential and role, then its caller's limits.
     fn admit(
         &self,
         method: &Row,
-        budget: &ConnectionBudget,
+        connection: &ConnectionState,
         peer: &Peer,
         request: &mut Request<Incoming>,
         count: &mut CallCount,
@@ -229,7 +229,7 @@ impl CallHandler {
         })?;
         count.set_call(call.clone());
         let Some(call) = call else { return Ok(None) };
-        self.assign(&call, budget, peer)?;
+        self.assign(&call, connection, peer)?;
         if let Some(kind) = PermitKind::taken_by(method.kind) {
             self.permits.check(kind, &call)?;
         }
@@ -333,7 +333,7 @@ struct Opening {
 
 /// Answers a call that is refused by its headers.
 async fn refused<P: CallProtocol>(
-    budget: &Arc<ConnectionBudget>,
+    connection: &Arc<ConnectionState>,
     peer: &Peer,
     rpc: &P,
     refusal: Status,
@@ -341,7 +341,7 @@ async fn refused<P: CallProtocol>(
     mut count: CallCount,
 ) -> Response<ResponseBody> {
     count.end(&refusal);
-    let mut reservation = Reservation::for_call(budget);
+    let mut reservation = Reservation::for_call(connection);
     let discard = request_body::discard(request);
     if refusal.code() == Code::Unauthenticated {
         tokio::join!(discard, tokio::time::sleep(peer.refusal_delay()));

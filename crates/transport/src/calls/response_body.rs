@@ -12,7 +12,7 @@ use tonic::codegen::Bytes;
 
 use crate::calls::call_protocol::EndFrame;
 use crate::calls::turns::Steps;
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::protocol;
 use crate::streams::OpenStream;
 

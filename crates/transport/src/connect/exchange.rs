@@ -11,7 +11,7 @@ use tonic::body::Body;
 use super::call::ConnectCall;
 use super::{envelope, request, unary};
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::request_body::RequestBody;
 use crate::streams::OpenStream;
 

@@ -16,7 +16,7 @@ use tonic::{Code, Status};
 use super::call::{Codec, ConnectCall};
 use super::{error, header, json};
 use crate::calls::turns::in_one_step;
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::protocol;
 use crate::request_body::PREFIX;
 use crate::rich_status::internal;

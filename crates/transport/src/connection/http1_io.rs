@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep};
 
-use crate::memory_budget::ConnectionBudget;
+use crate::connection::state::ConnectionState;
 
 /// The time limit of the headers of a request, from their first byte.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Measures how long the headers of a request take. Between requests nothing is measured: the
 /// limit for idle connections counts.
 pub struct HeaderTimer {
-    budget: Arc<ConnectionBudget>,
+    connection: Arc<ConnectionState>,
     start: Instant,
     /// The milliseconds from `start` to the first byte of the present headers, plus one; 0 if none
     /// has arrived.
@@ -30,13 +30,13 @@ pub struct HeaderTimer {
 }
 
 impl HeaderTimer {
-    pub fn new(budget: Arc<ConnectionBudget>) -> Arc<Self> {
-        Arc::new(Self { budget, start: Instant::now(), began: AtomicU64::new(0) })
+    pub fn new(connection: Arc<ConnectionState>) -> Arc<Self> {
+        Arc::new(Self { connection, start: Instant::now(), began: AtomicU64::new(0) })
     }
 
     /// Notes that bytes arrived. They are of headers, unless a call is in flight.
     fn note_bytes(&self) {
-        if self.began.load(Ordering::Relaxed) == 0 && !self.budget.is_used() {
+        if self.began.load(Ordering::Relaxed) == 0 && !self.connection.activity.is_used() {
             self.began.store(self.elapsed() + 1, Ordering::Relaxed);
         }
     }
@@ -52,7 +52,7 @@ impl HeaderTimer {
             sleep(CHECK_INTERVAL).await;
             let began = self.began.load(Ordering::Relaxed);
             let limit = began + HEADER_TIMEOUT.as_millis() as u64;
-            if began > 0 && self.elapsed() >= limit && !self.budget.is_used() {
+            if began > 0 && self.elapsed() >= limit && !self.connection.activity.is_used() {
                 return;
             }
         }

@@ -9,10 +9,11 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use super::state::ConnectionState;
 use super::task::ConnectionTask;
-use crate::memory_budget::{ConnectionBudget, Ending};
 use crate::options::Options;
 use crate::peer::Peer;
+use crate::streams::Ending;
 
 /// The part of the time of a stop in which streams end with a status: one in this many.
 const LAST_PART_OF_DRAIN: u32 = 5;
@@ -21,7 +22,7 @@ const LAST_PART_OF_DRAIN: u32 = 5;
 /// off.
 pub async fn run<C: GracefulConnection>(
     mut task: ConnectionTask<C>,
-    budget: &ConnectionBudget,
+    connection: &ConnectionState,
     peer: &Peer,
     certificate_revoked: impl Future<Output = ()>,
     options: Options,
@@ -30,61 +31,61 @@ pub async fn run<C: GracefulConnection>(
     let mut distrusted = pin!(distrusted(peer, certificate_revoked));
     tokio::select! {
         _ = &mut task => return false,
-        () = budget.stuck(call_age_limit(options.call_timeout)) => {
+        () = connection.activity.wait_stuck(call_age_limit(options.call_timeout)) => {
             tracing::info!("closed a connection: its client does not read its answers");
             return false;
         }
         () = drain_started(&mut draining) => {}
-        () = close_due(budget, distrusted.as_mut(), options) => {
+        () = close_due(connection, distrusted.as_mut(), options) => {
             task.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut task => return false,
-                () = budget.stuck(call_age_limit(options.call_timeout)) => return false,
-                () = finish_overdue(budget, peer, distrusted.as_mut(), options.drain) => {
+                () = connection.activity.wait_stuck(call_age_limit(options.call_timeout)) => return false,
+                () = finish_overdue(connection, peer, distrusted.as_mut(), options.drain) => {
                     return false;
                 }
                 () = drain_started(&mut draining) => {}
             }
         }
     }
-    let distrusted = end_distrusted(budget, peer, distrusted);
-    finish(task, budget, distrusted, options.drain).await
+    let distrusted = end_distrusted(connection, peer, distrusted);
+    finish(task, connection, distrusted, options.drain).await
 }
 
 /// Waits until calls have had the time to finish. Then ends the streams that have no end, and waits
 /// for what takes longer: requests of the site, such as uploads, and finite streams. Their clients
 /// must read and send in time, as always. No stream outlives the trust in its client's certificate.
 async fn finish_overdue(
-    budget: &ConnectionBudget,
+    connection: &ConnectionState,
     peer: &Peer,
     distrusted: Pin<&mut impl Future<Output = ()>>,
     drain: Duration,
 ) {
     let overdue = async {
         sleep(drain).await;
-        budget.end_streams(Ending::Endless);
-        budget.without_long_calls().await;
+        connection.end_streams(Ending::Endless);
+        connection.activity.wait_without_long_calls().await;
     };
     tokio::select! {
         () = overdue => return,
-        () = end_distrusted(budget, peer, distrusted) => {}
+        () = end_distrusted(connection, peer, distrusted) => {}
     }
     tokio::select! {
-        () = budget.idle() => {}
-        () = sleep(drain) => budget.without_long_calls().await,
+        () = connection.activity.wait_idle() => {}
+        () = sleep(drain) => connection.activity.wait_without_long_calls().await,
     }
 }
 
 /// Waits until the client is no longer trusted, and ends its streams.
 async fn end_distrusted(
-    budget: &ConnectionBudget,
+    connection: &ConnectionState,
     peer: &Peer,
     distrusted: Pin<&mut impl Future<Output = ()>>,
 ) {
     if peer.is_trusted() {
         distrusted.await;
     }
-    budget.end_streams(Ending::Distrusted);
+    connection.end_streams(Ending::Distrusted);
 }
 
 /// Runs a connection until its calls and streams have finished, for the time of a stop. In the last
@@ -92,7 +93,7 @@ async fn end_distrusted(
 /// whether calls or streams were cut off.
 async fn finish<C: GracefulConnection>(
     mut task: ConnectionTask<C>,
-    budget: &ConnectionBudget,
+    connection: &ConnectionState,
     distrusted: impl Future<Output = ()>,
     drain: Duration,
 ) -> bool {
@@ -100,16 +101,16 @@ async fn finish<C: GracefulConnection>(
     let last_part = drain / LAST_PART_OF_DRAIN;
     tokio::select! {
         _ = &mut task => return false,
-        () = budget.idle() => return false,
+        () = connection.activity.wait_idle() => return false,
         () = distrusted.then(|()| pending()) => {}
         () = sleep(drain - last_part) => {}
     }
-    let cuts_streams = budget.has_finite_streams();
-    budget.end_streams(Ending::Stopping);
+    let cuts_streams = connection.activity.has_finite_streams();
+    connection.end_streams(Ending::Stopping);
     tokio::select! {
         _ = &mut task => cuts_streams,
-        () = budget.idle() => cuts_streams,
-        () = sleep(last_part) => cuts_streams || budget.has_calls(),
+        () = connection.activity.wait_idle() => cuts_streams,
+        () = sleep(last_part) => cuts_streams || connection.activity.has_calls(),
     }
 }
 
@@ -123,14 +124,14 @@ async fn distrusted(peer: &Peer, certificate_revoked: impl Future<Output = ()>) 
 
 /// Waits until the connection is too old, was idle too long, or its client is no longer trusted.
 async fn close_due(
-    budget: &ConnectionBudget,
+    connection: &ConnectionState,
     distrusted: Pin<&mut impl Future<Output = ()>>,
     options: Options,
 ) {
     tokio::select! {
         () = distrusted => {}
         () = sleep(options.connection_age) => {}
-        () = budget.unused(options.connection_idle) => {}
+        () = connection.activity.wait_unused(options.connection_idle) => {}
     }
 }
 

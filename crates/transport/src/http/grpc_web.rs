@@ -18,7 +18,7 @@ use tonic::body::Body;
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::calls::turns::in_one_step;
 use crate::connect::{error, header, request};
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::method::messages::{Messages, Shape};
 use crate::request_body::{self, ENCODING, PREFIX, RequestBody, next_chunk, reserve, set_length};
 use crate::rich_status::internal;

@@ -16,7 +16,7 @@ use tonic::body::Body;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::{ResponseBody, StreamCharge};
 use crate::connect::error;
-use crate::memory_budget::{ConnectionBudget, Reservation};
+use crate::connection::state::{ConnectionState, Reservation};
 use crate::peer::Peer;
 use crate::request_body;
 use crate::streams::OpenStream;
@@ -64,34 +64,34 @@ pub fn redirect(prefix: &str, site: &dyn Site) -> Response<Body> {
 pub async fn answer(
     site: &dyn Site,
     handler: &CallHandler,
-    budget: &Arc<ConnectionBudget>,
+    connection: &Arc<ConnectionState>,
     peer: &Peer,
     request: Request<Incoming>,
 ) -> Response<ResponseBody> {
-    let _in_flight = Reservation::for_site(budget);
+    let _in_flight = Reservation::for_site_request(connection);
     if let Some(caller) = site.caller(request.headers())
-        && let Err(refusal) = handler.assign(&caller, budget, peer)
+        && let Err(refusal) = handler.assign(&caller, connection, peer)
     {
         request_body::discard(request).await;
-        return refused(&refusal, budget);
+        return refused(&refusal, connection);
     }
-    charged(site.respond(request, peer.address()).await, budget)
+    charged(site.respond(request, peer.address()).await, connection)
 }
 
 /// Charges a response to its connection: one of unknown length as a stream.
-fn charged(response: Response<Body>, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
+fn charged(response: Response<Body>, connection: &Arc<ConnectionState>) -> Response<ResponseBody> {
     if response.body().size_hint().exact().is_some() {
-        return ResponseBody::call(response, Reservation::for_call(budget), |_| None);
+        return ResponseBody::call(response, Reservation::for_call(connection), |_| None);
     }
-    match OpenStream::of_site(budget) {
+    match OpenStream::of_site(connection) {
         Ok(stream) => {
             let charge = StreamCharge::new(stream, Box::pin(pending()));
             ResponseBody::stream(response, charge, None, |_| None)
         }
-        Err(refusal) => refused(&refusal, budget),
+        Err(refusal) => refused(&refusal, connection),
     }
 }
 
-fn refused(refusal: &Status, budget: &Arc<ConnectionBudget>) -> Response<ResponseBody> {
-    ResponseBody::call(error::response(refusal), Reservation::for_call(budget), |_| None)
+fn refused(refusal: &Status, connection: &Arc<ConnectionState>) -> Response<ResponseBody> {
+    ResponseBody::call(error::response(refusal), Reservation::for_call(connection), |_| None)
 }

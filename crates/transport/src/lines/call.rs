@@ -16,7 +16,7 @@ use super::{EVENTS, LineForm, LineMethod, LineReader, LineRequest, LineWriter, N
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
 use crate::connect::{error, header, request};
-use crate::memory_budget::Reservation;
+use crate::connection::state::Reservation;
 use crate::method::messages::Messages;
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, set_length};

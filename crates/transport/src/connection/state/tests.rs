@@ -1,17 +1,21 @@
-//! Tests of the memory that connections use.
+//! Tests of the state of connections.
 
-use tokio::time::timeout;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
+use tokio::time::{sleep, timeout};
+
+use super::super::byte_budget::{GUARANTEED_BYTES, MAX_CONNECTION_BYTES, MAX_SHARED_BYTES};
 use super::*;
 
-fn budget_of(total: &Arc<GlobalBudget>, caller: &Caller) -> Arc<ConnectionBudget> {
-    let budget = ConnectionBudget::new(total.clone());
-    budget.assign_to(caller);
-    Arc::new(budget)
+fn connection_of(server: &Arc<ServerUsage>, caller: &Caller) -> Arc<ConnectionState> {
+    let connection = ConnectionState::new(server.clone());
+    connection.assign_to(caller);
+    Arc::new(connection)
 }
 
-fn budget(total: &Arc<GlobalBudget>) -> Arc<ConnectionBudget> {
-    budget_of(total, &Caller::anonymous())
+fn connection(server: &Arc<ServerUsage>) -> Arc<ConnectionState> {
+    connection_of(server, &Caller::anonymous())
 }
 
 fn named(name: &str) -> Caller {
@@ -20,69 +24,71 @@ fn named(name: &str) -> Caller {
 
 #[test]
 fn a_connection_stays_within_its_limit_and_releases_everything() {
-    let total = Arc::new(GlobalBudget::default());
-    let budget = budget(&total);
-    let mut reservations: Vec<_> = (0..17).map(|_| Reservation::for_call(&budget)).collect();
+    let server = Arc::new(ServerUsage::default());
+    let connection = connection(&server);
+    let mut reservations: Vec<_> = (0..17).map(|_| Reservation::for_call(&connection)).collect();
     let held: Vec<_> = reservations
         .iter_mut()
         .map(|reservation| reservation.reserve(MAX_CONNECTION_BYTES / 16))
         .collect();
     assert_eq!(held.iter().filter(|held| **held).count(), 16);
-    assert!(budget.has_calls());
+    assert!(connection.activity.has_calls());
     reservations[0].release(MAX_CONNECTION_BYTES / 16);
     assert!(reservations[16].resize(MAX_CONNECTION_BYTES / 16));
     reservations.clear();
-    assert_eq!((budget.bytes.load(Ordering::Relaxed), total.bytes.load(Ordering::Relaxed)), (0, 0));
-    assert!(!budget.has_calls());
+    assert_eq!((connection.bytes.reserved(), server.bytes.get()), (0, 0));
+    assert!(!connection.activity.has_calls());
 }
 
 #[test]
 fn each_connection_has_its_guaranteed_bytes() {
-    let total = Arc::new(GlobalBudget::default());
+    let server = Arc::new(ServerUsage::default());
     let mut greedy: Vec<_> = (0..3)
-        .map(|_| Reservation::for_call(&budget(&total)))
+        .map(|_| Reservation::for_call(&connection(&server)))
         .map(|mut reservation| (reservation.reserve(MAX_CONNECTION_BYTES), reservation))
         .collect();
     assert!(!greedy.pop().is_some_and(|(held, _)| held), "the third exceeds the total");
-    let mut modest = Reservation::for_call(&budget(&total));
+    let mut modest = Reservation::for_call(&connection(&server));
     assert!(
-        modest.budget.has_room() && modest.reserve(GUARANTEED_BYTES) && !modest.reserve(4 << 20)
+        modest.connection.bytes.has_room()
+            && modest.reserve(GUARANTEED_BYTES)
+            && !modest.reserve(4 << 20)
     );
-    assert!(!modest.budget.has_room());
+    assert!(!modest.connection.bytes.has_room());
     drop(greedy);
     assert!(modest.reserve(4 << 20));
 }
 
 #[test]
 fn a_caller_has_its_share_on_all_its_connections() {
-    let total = Arc::new(GlobalBudget::default());
+    let server = Arc::new(ServerUsage::default());
     let (greedy, modest) = (named("greedy"), named("modest"));
     let part = MAX_SHARED_BYTES as usize / 64;
     let reserve = |caller: &Caller| {
-        let mut reservation = Reservation::for_call(&budget_of(&total, caller));
+        let mut reservation = Reservation::for_call(&connection_of(&server, caller));
         (reservation.reserve(part + GUARANTEED_BYTES), reservation)
     };
     let greedy_held: Vec<_> = (0..40).map(|_| reserve(&greedy)).collect();
     assert_eq!(greedy_held.iter().filter(|(fits, _)| *fits).count(), 32, "half of all");
-    let mut of_greedy = Reservation::for_call(&budget_of(&total, &greedy));
-    assert!(of_greedy.reserve(GUARANTEED_BYTES) && !of_greedy.budget.has_room());
+    let mut of_greedy = Reservation::for_call(&connection_of(&server, &greedy));
+    assert!(of_greedy.reserve(GUARANTEED_BYTES) && !of_greedy.connection.bytes.has_room());
     let (fits, of_modest) = reserve(&modest);
-    assert!(fits && of_modest.budget.has_room());
+    assert!(fits && of_modest.connection.bytes.has_room());
     drop((greedy_held, of_greedy, of_modest));
     let left = [&greedy, &modest].map(|caller| caller.state.shared_bytes.load(Ordering::Relaxed));
-    assert_eq!((left, total.bytes.load(Ordering::Relaxed)), ([0, 0], 0));
+    assert_eq!((left, server.bytes.get()), ([0, 0], 0));
 }
 
 #[test]
 fn a_connection_without_a_caller_has_its_guaranteed_bytes() {
-    let total = Arc::new(GlobalBudget::default());
-    let budget = Arc::new(ConnectionBudget::new(total.clone()));
-    let mut reservation = Reservation::for_call(&budget);
+    let server = Arc::new(ServerUsage::default());
+    let connection = Arc::new(ConnectionState::new(server.clone()));
+    let mut reservation = Reservation::for_call(&connection);
     assert!(reservation.reserve(GUARANTEED_BYTES) && !reservation.reserve(1));
-    budget.assign_to(&Caller::anonymous());
-    assert!(reservation.reserve(1) && total.bytes.load(Ordering::Relaxed) == 1);
+    connection.assign_to(&Caller::anonymous());
+    assert!(reservation.reserve(1) && server.bytes.get() == 1);
     drop(reservation);
-    assert_eq!(total.bytes.load(Ordering::Relaxed), 0);
+    assert_eq!(server.bytes.get(), 0);
 }
 
 /// Makes calls one after the other. Returns the time of the longest.
@@ -98,15 +104,15 @@ async fn longest_of(count: usize, call: impl AsyncFn()) -> Duration {
 
 #[tokio::test]
 async fn a_connection_is_unused_after_a_period_without_calls() {
-    let budget = budget(&Arc::default());
+    let connection = connection(&Arc::default());
     let limit = Duration::from_millis(200);
-    let unused = || timeout(3 * limit, budget.unused(limit));
-    assert!(budget.streams.try_add(1));
+    let unused = || timeout(3 * limit, connection.activity.wait_unused(limit));
+    assert!(connection.activity.streams.try_add(1));
     assert!(unused().await.is_err(), "a stream is open");
-    budget.streams.remove();
+    connection.activity.streams.remove();
     loop {
         let calls = longest_of(40, async || {
-            drop(Reservation::for_call(&budget));
+            drop(Reservation::for_call(&connection));
             sleep(limit / 10).await;
         });
         let (outcome, longest) = tokio::join!(unused(), calls);
@@ -121,12 +127,12 @@ async fn a_connection_is_unused_after_a_period_without_calls() {
 
 #[tokio::test]
 async fn a_call_that_never_ends_is_stuck() {
-    let budget = budget(&Arc::default());
+    let connection = connection(&Arc::default());
     let limit = Duration::from_secs(1);
     loop {
-        let quiet = timeout(3 * limit, budget.stuck(limit));
+        let quiet = timeout(3 * limit, connection.activity.wait_stuck(limit));
         let calls = longest_of(12, async || {
-            let call = Reservation::for_call(&budget);
+            let call = Reservation::for_call(&connection);
             sleep(limit / 4).await;
             drop(call);
         });
@@ -137,25 +143,25 @@ async fn a_call_that_never_ends_is_stuck() {
             break;
         }
     }
-    let _call = Reservation::for_call(&budget);
-    assert!(timeout(60 * limit, budget.stuck(limit)).await.is_ok());
+    let _call = Reservation::for_call(&connection);
+    assert!(timeout(60 * limit, connection.activity.wait_stuck(limit)).await.is_ok());
 }
 
 #[tokio::test]
 async fn a_request_of_the_site_is_in_use_and_never_stuck() {
-    let budget = budget(&Arc::default());
+    let connection = connection(&Arc::default());
     let limit = Duration::from_millis(20);
     let wait = Duration::from_secs(1);
-    let request = Reservation::for_site(&budget);
-    assert!(budget.has_calls());
+    let request = Reservation::for_site_request(&connection);
+    assert!(connection.activity.has_calls());
     let (stuck, unused, idle, finished) = tokio::join!(
-        timeout(wait, budget.stuck(limit)),
-        timeout(wait, budget.unused(limit)),
-        timeout(wait, budget.idle()),
-        timeout(wait, budget.without_long_calls()),
+        timeout(wait, connection.activity.wait_stuck(limit)),
+        timeout(wait, connection.activity.wait_unused(limit)),
+        timeout(wait, connection.activity.wait_idle()),
+        timeout(wait, connection.activity.wait_without_long_calls()),
     );
     assert!(stuck.is_err() && unused.is_err() && idle.is_err() && finished.is_err());
     drop(request);
-    let _call = Reservation::for_call(&budget);
-    budget.without_long_calls().await;
+    let _call = Reservation::for_call(&connection);
+    connection.activity.wait_without_long_calls().await;
 }
