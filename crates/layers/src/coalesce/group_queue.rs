@@ -1,34 +1,13 @@
-//! The look-ups of one group that wait for a call, and its calls in flight.
+//! The look-ups of one group that wait for a call, and its calls.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::batch::{Group, LookUp};
-
-/// This many waiting look-ups open another call, even if more are in flight.
-const FLUSH_THRESHOLD: usize = 16;
-
-/// The state of a call.
-#[derive(Clone, Copy)]
-pub enum CallState {
-    /// About to be sent.
-    Open,
-    /// In flight, with this number of look-ups.
-    Sent(usize),
-    /// In flight, and marked as stalled.
-    Stalled,
-    Ended,
-}
+use super::slots::{CallSlots, CallState};
 
 /// The look-ups of one group.
 pub struct GroupQueue<G: Group> {
-    /// Whether a call is open: it takes all look-ups that arrive before it is sent.
-    is_open: bool,
-    /// The calls in flight.
-    calls: usize,
-    /// The look-ups of these calls.
-    sent: usize,
-    /// The stalled calls, which are not among `calls`.
-    pub stalled: usize,
+    pub slots: CallSlots,
     waiting: VecDeque<LookUp<G>>,
     /// The number of waiting look-ups at which those of callers who left are removed.
     tidy_at: usize,
@@ -36,7 +15,7 @@ pub struct GroupQueue<G: Group> {
 
 impl<G: Group> Default for GroupQueue<G> {
     fn default() -> Self {
-        Self { is_open: false, calls: 0, sent: 0, stalled: 0, waiting: VecDeque::new(), tidy_at: 0 }
+        Self { slots: CallSlots::default(), waiting: VecDeque::new(), tidy_at: 0 }
     }
 }
 
@@ -51,16 +30,10 @@ impl<G: Group> GroupQueue<G> {
         self.waiting.push_back(look_up);
     }
 
-    /// Counts one more call as open if it is worth its cost: as many look-ups wait as are in
-    /// flight, or [`FLUSH_THRESHOLD`]. Returns whether the caller must send it.
-    pub fn try_open(&mut self, max_calls: usize) -> bool {
-        let waiting = self.waiting.len();
-        let must_open = waiting > 0
-            && waiting >= self.sent.min(FLUSH_THRESHOLD)
-            && !self.is_open
-            && self.calls < max_calls.max(1);
-        self.is_open |= must_open;
-        must_open
+    /// Queues one more call for the waiting look-ups if it is worth its cost. The caller must send
+    /// it.
+    pub fn try_queue_call(&mut self, max_calls: usize) -> Option<CallState> {
+        self.slots.try_queue(self.waiting.len(), max_calls)
     }
 
     /// The look-ups for the next call: the oldest ones, with at most `max_keys` keys together
@@ -82,41 +55,6 @@ impl<G: Group> GroupQueue<G> {
 
         taken
     }
-
-    /// Ends a call in this state.
-    pub const fn end_call(&mut self, state: CallState) {
-        match state {
-            CallState::Open => self.is_open = false,
-            CallState::Sent(look_ups) => {
-                self.calls -= 1;
-                self.sent -= look_ups;
-            }
-            CallState::Stalled => self.stalled -= 1,
-            CallState::Ended => {}
-        }
-    }
-
-    /// Adds a call with this number of look-ups. Returns its state.
-    pub const fn begin_call(&mut self, look_ups: usize) -> CallState {
-        if look_ups == 0 {
-            return CallState::Ended;
-        }
-        self.calls += 1;
-        self.sent += look_ups;
-        CallState::Sent(look_ups)
-    }
-
-    pub const fn is_idle(&self) -> bool {
-        !self.is_open && self.calls == 0 && self.stalled == 0
-    }
-}
-
-/// Removes the queue of a group without calls.
-pub fn remove_idle<G: Group>(
-    queues: &mut HashMap<G, GroupQueue<G>>,
-    group: &G,
-) -> Option<GroupQueue<G>> {
-    if queues.get(group).is_some_and(GroupQueue::is_idle) { queues.remove(group) } else { None }
 }
 
 #[cfg(test)]

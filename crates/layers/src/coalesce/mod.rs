@@ -1,13 +1,34 @@
 //! Coalescing of look-ups, for a store where a call is expensive and one more key in it is cheap.
 //! Look-ups that arrive during calls are sent in one call once they are as many as those in flight,
-//! or once a call returns. Timers matter only for stalled calls. `queue` sends calls of what waits
-//! in `group_queue`, `batch` distributes answers, and `stalled_retry` retries the look-ups of a
-//! stalled call.
+//! or once a call returns. Timers matter only for stalled calls.
+//!
+//! The states of a call, which `slots` counts by group:
+//!
+//! ```text
+//!            try_queue             start               stall
+//!  ┌──────┐  ───────▶  ┌────────┐  ──────▶  ┌──────────┐  ──▶  ┌─────────┐
+//!  │ Idle │            │ Queued │           │ InFlight │       │ Stalled │
+//!  └──────┘  ─────────────────────────────▶ └──────────┘       └─────────┘
+//!             bypass        ▲                    │ end              │ end
+//!                           │ next_or_end        ▼                  ▼
+//!                           │               ┌────────────────────────────┐
+//!                           └────────────── │            Done            │
+//!                                           └────────────────────────────┘
+//! ```
+//!
+//! A queued call takes the look-ups that arrive; one that starts with none is done. An end queues
+//! the next call if enough look-ups wait; otherwise its group is idle once all calls are done.
+//!
+//! - `queue` has the groups, and `group_queue` the waiting look-ups of one.
+//! - `call` runs one call: it sends a `batch` of look-ups and distributes the answers.
+//! - `stalled_retry` retries each look-up of a stalled call by itself.
 
 mod batch;
+mod call;
 mod group_queue;
 mod options;
 mod queue;
+mod slots;
 mod stalled_retry;
 
 use std::sync::Arc;

@@ -82,7 +82,7 @@ pub fn may_retry<F>(outcome: &Answered<F>, start: Instant) -> bool {
 }
 
 /// Whether no part of the store kept a call waiting in vain.
-pub fn is_whole<F>(outcome: &Answered<F>) -> bool {
+pub fn is_complete<F>(outcome: &Answered<F>) -> bool {
     outcome.as_ref().is_ok_and(|answers| !answers.found.iter().any(is_unavailable))
 }
 
