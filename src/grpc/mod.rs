@@ -18,7 +18,6 @@ pub(crate) mod raw_response;
 mod registry_service;
 mod server;
 mod status;
-mod usage_writer;
 mod watch;
 
 pub use directory_service::RESOLVE_READS;

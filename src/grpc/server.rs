@@ -9,11 +9,10 @@ use tokio::sync::watch;
 use super::api::Api;
 use super::methods::methods;
 use super::purpose;
-use super::usage_writer::UsageWriter;
 use super::watch::show_metrics;
 use super::{health, probes};
 use polynym_access::{Access, Role};
-use polynym_directory::{Directory, Tenant};
+use polynym_directory::{Directory, Tenant, UsageCount, UsageFlusher};
 use polynym_proto::DESCRIPTORS;
 use polynym_transport as transport;
 use polynym_transport::method::Methods;
@@ -32,7 +31,10 @@ pub async fn serve(
     options: Options,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let mut usage = UsageWriter::new(access.clone(), directory.clone(), run_id()?);
+    let mut usage = UsageFlusher::new(directory.clone(), run_id()?, {
+        let access = access.clone();
+        move || take_counts(&access)
+    });
     let reporter = health::reporter(&directory).await;
     show_metrics();
     let (stop_watches, stopping) = watch::channel(false);
@@ -61,6 +63,23 @@ pub async fn serve(
     }
     usage.finish().await;
     Ok(())
+}
+
+/// Takes the counts of calls and look-ups of all callers.
+fn take_counts(access: &Access) -> Vec<UsageCount> {
+    let mut counts = Vec::new();
+    for (caller, tenants) in access.take_counts() {
+        for (tenant, metrics) in tenants {
+            let Ok(tenant) = Tenant::parse(&tenant) else { continue };
+            counts.extend(metrics.into_iter().map(|(metric, count)| UsageCount {
+                tenant: tenant.clone(),
+                caller: caller.clone(),
+                metric: metric.to_string(),
+                count,
+            }));
+        }
+    }
+    counts
 }
 
 /// Whether a caller may change users of a tenant at present.

@@ -100,6 +100,7 @@ pub use service::tenants::renormalization::{Problem, Progress, Renormalization};
 pub use service::transfer::export::Export;
 pub use service::transfer::import::{Import, ImportOptions, Line, LineOutcome, MergedLine};
 pub use service::transfer::undo::{Undo, UndoStep};
+pub use service::usage::flush::UsageFlusher;
 pub use service::usage::{UsageReport, UsageRequest};
 pub use service::watch::{Watch, WatchRequest};
 pub use stores::{

@@ -317,7 +317,7 @@ mod tests {
 
     /// The bytes reserved for an incomplete message.
     fn reserved(body: StalledBody) -> usize {
-        let connection = budget();
+        let connection = connection();
         let mut reservation = Reservation::for_call(&connection);
         let headers = headers();
         assert!(collect_message(body, &headers, LIMIT, &mut reservation).now_or_never().is_none());
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_message_beyond_the_budget_is_refused() {
-        let connection = budget();
+        let connection = connection();
         let headers = headers();
         let mut reservations: Vec<_> = (0..5).map(|_| Reservation::for_call(&connection)).collect();
         let mut outcomes = reservations.iter_mut().map(|reservation| {

@@ -1,5 +1,7 @@
 //! Reads the usage counters of a tenant, and adds counts to them.
 
+pub mod flush;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
