@@ -6,22 +6,14 @@ pub mod clock;
 pub mod duplicates;
 pub mod encoded;
 pub mod error;
-pub mod folding;
-pub mod history_part;
-pub mod log_pause;
 pub mod model;
 pub mod mutation;
-pub mod pace;
-pub mod purge_progress;
-pub mod replay;
 pub mod search;
 pub mod service;
-mod size;
 pub mod stores;
 mod text;
 pub mod timestamp;
 pub mod tokens;
-pub mod update;
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +25,6 @@ pub use crate::encoded::encoded_user::{EncodedUser, Found};
 pub use crate::encoded::error::WireError;
 pub use crate::encoded::exported_user::ExportedUser;
 pub use crate::encoded::tenant::tenant_message;
-pub use crate::log_pause::LogPause;
 pub use crate::model::unknown::Unknown;
 pub use clock::{CLOCK_AHEAD, Clock, Now};
 pub use duplicates::evidence::{
@@ -41,7 +32,6 @@ pub use duplicates::evidence::{
 };
 pub use duplicates::pairs::DuplicatePair;
 pub use error::{BulkError, Category, Error, Invalid, ItemError, NotUndone};
-pub use history_part::{HistoryEvents, HistoryPart};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::bulk::change::{BulkAction, BulkChange, BulkState};
@@ -66,17 +56,18 @@ pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
+pub use model::user::update_mask::Update;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, RunStep};
+pub use mutation::journal::history_check::check_history;
 pub use mutation::merge_links::{MergeLinks, MergeWalk};
+pub use mutation::read_set::history_part::{HistoryEvents, HistoryPart};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
 pub use mutation::{
     IdempotencyKey, Mutation, MutationKind, PriorRequest, TenantChange, UserChange,
 };
-pub use pace::Pace;
-pub use replay::check_history;
 pub use search::{AccessPath, Class, Filter, Position, Range, Scalar, ScalarRef, SearchedUser};
 pub use service::Directory;
 pub use service::bulk::calls::StartBulkChange;
@@ -89,12 +80,14 @@ pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryReque
 pub use service::history::user_history::{HistoryPage, HistoryRequest};
 pub use service::inbox::list::{NoticePage, NoticesRequest};
 pub use service::inbox::send::{SendRequest, SentNotice};
+pub use service::log_pause::LogPause;
 pub use service::lookup::as_of::owners_at;
 pub use service::lookup::owners::{OwnerPeriod, Owners};
 pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
 pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::purpose::Purpose;
 pub use service::renormalization::move_all::move_all;
+pub use service::scan_pace::Pace;
 pub use service::search::{Page, Plan, SearchRequest};
 pub use service::tenants::renormalization::{Problem, Progress, Renormalization};
 pub use service::transfer::export::Export;
@@ -112,4 +105,3 @@ pub use stores::{
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;
-pub use update::Update;

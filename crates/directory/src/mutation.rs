@@ -37,12 +37,12 @@ use crate::model::policies::{Policies, PolicyUpdate};
 use crate::model::record::{Hold, Record};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, ImportedTenant};
+use crate::model::user::size;
+use crate::model::user::update_mask::Update;
 use crate::model::user::{State, Verification};
+use crate::mutation::purge::progress::PurgeProgress;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
-use crate::purge_progress::PurgeProgress;
-use crate::size;
 use crate::timestamp::Timestamp;
-use crate::update::Update;
 use bulk::BulkStep;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 

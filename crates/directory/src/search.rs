@@ -9,6 +9,7 @@ mod element;
 mod fault;
 mod field;
 mod filter;
+pub mod folding;
 mod input;
 mod lead;
 mod literal;
@@ -24,7 +25,9 @@ mod searched_user;
 #[cfg(test)]
 mod tests;
 
-pub use element::{ScalarRef, derived_elements, elements, fixed_elements, scalars};
+pub use element::{
+    ScalarRef, derived_elements, elements, fixed_elements, scalars, searched_elements,
+};
 pub use field::Field;
 pub use filter::Filter;
 pub use lead::{AccessPath, Order, Position};

@@ -15,6 +15,7 @@ pub mod duplicates;
 pub mod expiry;
 pub mod history;
 pub mod inbox;
+pub mod log_pause;
 pub mod lookup;
 pub mod mutate;
 mod page_token;
@@ -23,9 +24,8 @@ pub mod purpose;
 mod read_size;
 pub mod renormalization;
 pub mod runs;
+pub mod scan_pace;
 pub mod search;
-mod tenant_cache;
-mod tenant_queue;
 pub mod tenants;
 pub mod transfer;
 pub mod usage;
@@ -45,8 +45,8 @@ use crate::model::limits::Limits;
 use crate::model::tenant::Tenant;
 use polynym_identifier::Rules;
 use runs::Runs;
-use tenant_cache::Tenants;
-use tenant_queue::TenantQueue;
+use tenants::cache::Tenants;
+use tenants::queue::TenantQueue;
 
 /// The user directory: checks and normalises requests, applies the rules, and stores the results
 /// in a [`Backend`].

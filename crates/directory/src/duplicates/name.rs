@@ -1,6 +1,6 @@
 //! The similarity of display names and of handles.
 
-use crate::folding::{fold, words_of};
+use crate::search::folding::{fold, words_of};
 
 /// The minimum length of handles that may differ in one character.
 const MIN_TYPO_LENGTH: usize = 6;

@@ -7,10 +7,10 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::evidence::Reason;
 use super::{email, name};
 use crate::clock::Now;
-use crate::folding;
 use crate::model::attribute::Value;
 use crate::model::record::{Hold, Record};
 use crate::model::user::{State, User};
+use crate::search::folding;
 use crate::timestamp::time_text;
 use polynym_identifier::{Identifier, IdentityKey, Kind, RawIdentifier, Rules, is_international};
 

@@ -1,6 +1,8 @@
 //! The data that the rules and a store exchange while a mutation is decided: the read set, requests
 //! for further reads, and the write set.
 
+pub mod history_part;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +10,6 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, NotUndone};
-use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::change::BulkChange;
 use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::{Claim, ClaimWrite};
@@ -21,7 +22,8 @@ use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
-use crate::purge_progress::PurgeProgress;
+use crate::mutation::purge::progress::PurgeProgress;
+use crate::mutation::read_set::history_part::{HistoryEvents, HistoryPart};
 use polynym_identifier::IdentityKey;
 
 /// The data that a store has read for a mutation, in one snapshot.

@@ -4,6 +4,7 @@ use super::field::Field;
 use super::name::forms;
 use super::scalar::Scalar;
 use crate::model::attribute::Value;
+use crate::model::policies::Policies;
 use crate::model::user::{State, User};
 use crate::timestamp::Timestamp;
 use polynym_identifier::Kind;
@@ -145,4 +146,10 @@ pub fn scalars(value: &Value) -> impl Iterator<Item = ScalarRef<'_>> {
     one.into_iter()
         .chain(items.iter().map(|item| ScalarRef::Text(item)))
         .filter(ScalarRef::is_searched)
+}
+
+/// The number of the user's searchable values; each item of a list counts.
+pub fn searched_elements(user: &User, policies: &Policies) -> usize {
+    let indexed = user.attributes.iter().filter(|(name, _)| policies.indexes(name));
+    indexed.map(|(_, value)| scalars(value).count()).sum()
 }

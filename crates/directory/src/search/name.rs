@@ -3,7 +3,7 @@
 use super::element::MAX_NAME_WORDS;
 use super::range::Range;
 use super::scalar::Scalar;
-use crate::folding::{
+use crate::search::folding::{
     Word, fold, fold_letters, is_apostrophe, is_unspaced, shortened, spelt_words,
 };
 use polynym_identifier::is_mark;
@@ -151,7 +151,7 @@ fn may_join(word: &Word<'_>, next: &Word<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::folding::words;
+    use crate::search::folding::words;
 
     fn sorted(name: &str) -> Vec<String> {
         let mut forms = forms(name);

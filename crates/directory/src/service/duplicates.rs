@@ -21,7 +21,7 @@ use crate::error::{Error, Invalid};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::user::User;
-use crate::pace::Pace;
+use crate::service::scan_pace::Pace;
 use crate::stores::{Consistency, View};
 
 /// Users in one read.

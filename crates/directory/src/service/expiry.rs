@@ -12,7 +12,7 @@ use super::Directory;
 use crate::error::Error;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, UserChange};
-use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenants::cache::KnownTenant;
 use crate::stores::ExpiredUser;
 
 /// The pause between two rounds.

@@ -10,6 +10,7 @@ use crate::model::attribute;
 use crate::model::attribute::Value;
 use crate::model::bulk::change::{BulkAction, BulkChange, MAX_KEPT};
 use crate::model::tenant::Tenant;
+use crate::model::user::size;
 use crate::mutation::MutationKind;
 use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
@@ -18,8 +19,7 @@ use crate::service::context::{MutationCall, RequestContext};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
 use crate::service::purpose::{check_bulk_id, check_operation_id, check_operation_time};
-use crate::service::tenant_cache::KnownTenant;
-use crate::size;
+use crate::service::tenants::cache::KnownTenant;
 
 /// The attributes that a bulk change sets and removes, and their bytes.
 const MAX_ATTRIBUTES: usize = 100;

@@ -17,7 +17,7 @@ use crate::mutation::bulk::{BulkProgress, BulkStep, RunStep};
 use crate::mutation::read_set::MutationReport;
 use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
-use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenants::cache::KnownTenant;
 use crate::stores::BulkChangeKey;
 
 /// The method in the events of bulk changes.

@@ -8,16 +8,16 @@ use xxhash_rust::xxh3::Xxh3;
 
 use crate::encoded::event::event_message;
 use crate::error::Error;
-use crate::log_pause::LogPause;
 use crate::model::event::{Event, EventKind};
 use crate::model::record::Record;
 use crate::model::user::State;
-use crate::pace::Pace;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
+use crate::service::log_pause::LogPause;
 use crate::service::mutate::write::SKEW;
 use crate::service::parse::check_range;
 use crate::service::purpose::began_after;
+use crate::service::scan_pace::Pace;
 use crate::service::search::page_size;
 use crate::stores::{LIST_BYTES, PageLimit};
 use crate::timestamp::Timestamp;

@@ -16,7 +16,7 @@ use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::parse::parse_user_id;
-use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenants::cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
 use polynym_identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 

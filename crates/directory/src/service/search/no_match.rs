@@ -3,11 +3,11 @@
 
 use super::{MAX_PROBES, RequestContext};
 use crate::error::Error;
-use crate::folding::fold;
 use crate::model::policies::Policies;
-use crate::pace::Pace;
+use crate::search::folding::fold;
 use crate::search::{AccessPath, Class, Field, Filter, Range, Scalar};
 use crate::service::Directory;
+use crate::service::scan_pace::Pace;
 
 /// Attributes of a filter that are compared with those of the tenant.
 const MAX_NAMES: usize = 8;

@@ -7,7 +7,6 @@ use futures_util::{StreamExt, stream};
 use locality_uuid::LocalityId;
 
 use crate::error::Error;
-use crate::log_pause::LogPause;
 use crate::model::policies::Policies;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
@@ -17,9 +16,10 @@ use crate::mutation::read_set::MutationReport;
 use crate::mutation::{MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
 use crate::service::context::MutationCall;
+use crate::service::log_pause::LogPause;
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::tenant_cache::KnownTenant;
-use crate::service::tenant_queue::TenantJob;
+use crate::service::tenants::cache::KnownTenant;
+use crate::service::tenants::queue::TenantJob;
 
 /// Users or keys in one step.
 const STEP_ITEMS: usize = 100;

@@ -5,7 +5,7 @@ use crate::model::shortening::Shortening;
 use crate::model::tenant::Tenant;
 use crate::mutation::TenantChange;
 use crate::service::Directory;
-use crate::service::tenant_queue::TenantJob;
+use crate::service::tenants::queue::TenantJob;
 
 impl Directory {
     /// Shortens the history of a tenant. Safe on several servers: a part that has its date keeps

@@ -12,7 +12,7 @@ use crate::mutation::{Mutation, UserChange, renormalize};
 use crate::service::Directory;
 use crate::service::page_token;
 use crate::service::runs::Run;
-use crate::service::tenant_cache::KnownTenant;
+use crate::service::tenants::cache::KnownTenant;
 use crate::service::tenants::new_keys::NewKeys;
 use crate::stores::{Consistency, OrderedReads, StoredRules, View};
 use polynym_identifier::{Identifier, IdentityKey};

@@ -16,11 +16,11 @@ use crate::mutation::bulk::BulkStep;
 use crate::mutation::operation_events::Reversal;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, MutationKind, UserChange};
-use crate::pace::Pace;
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::{Purpose, began_after};
-use crate::service::tenant_cache::KnownTenant;
+use crate::service::scan_pace::Pace;
+use crate::service::tenants::cache::KnownTenant;
 use crate::timestamp::Timestamp;
 use polynym_identifier::Rules;
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::model::event::{ChangeSet, Event, EventKind, RecordedValue};
-use super::model::user::{Identity, State, User};
+use super::recorded_fields;
+use crate::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use crate::model::unknown::Unknown;
-use crate::mutation::journal::recorded_fields;
+use crate::model::user::{Identity, State, User};
 use polynym_identifier::Rules;
 
 /// Checks a user against its events, the newest first.
@@ -14,7 +14,7 @@ use polynym_identifier::Rules;
 /// # Errors
 /// The first contradiction, without personal data.
 pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
-    let mut replay = Replay::of(user);
+    let mut undone = UndoneUser::new(user);
     for pair in events.windows(2) {
         let [later, earlier] = [pair[0].sequence, pair[1].sequence];
         if later != earlier + 1 {
@@ -23,18 +23,18 @@ pub fn check_history(user: &User, events: &[Event]) -> Result<(), String> {
     }
     for event in events {
         let number = event.sequence;
-        replay
+        undone
             .undo(&event.changes)
             .map_err(|mismatch| format!("event {number} does not fit: {mismatch}"))?;
     }
     match events.last() {
-        Some(first) if first.sequence == 1 => replay.check_beginning(first.kind),
+        Some(first) if first.sequence == 1 => undone.check_beginning(first.kind),
         _ => Ok(()),
     }
 }
 
 /// A user while its events are undone.
-struct Replay {
+struct UndoneUser {
     fields: BTreeMap<String, RecordedValue>,
     identities: Vec<Identity>,
     state: Option<State>,
@@ -43,8 +43,8 @@ struct Replay {
     is_redacted: bool,
 }
 
-impl Replay {
-    fn of(user: &User) -> Self {
+impl UndoneUser {
+    fn new(user: &User) -> Self {
         Self {
             fields: recorded_fields(user),
             identities: user.identities.iter().map(visible).collect(),
@@ -64,7 +64,7 @@ impl Replay {
         }
         for change in &changes.identities {
             if let Some(after) = change.after.as_ref().map(visible) {
-                match self.identities.iter().position(|own| *own == after) {
+                match self.identities.iter().position(|identity| *identity == after) {
                     Some(position) => drop(self.identities.remove(position)),
                     None if self.is_redacted => {}
                     None => return Err("an identity differs"),

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::attribute::Value;
 use crate::model::imported_user::ImportedUser;
 use crate::model::new_user::NewIdentity;
-use crate::model::policies::Policies;
 use crate::model::user::{Identity, User};
-use crate::search::scalars;
 
 /// Bytes of a user besides its name, identities and attributes: id, tenant, times, etag.
 const USER_BYTES: usize = 256;
@@ -31,7 +29,8 @@ pub fn new_identity(new: &NewIdentity) -> usize {
 
 /// The size in bytes of an imported user.
 pub fn imported(user: &ImportedUser) -> usize {
-    let identities: usize = user.identities.iter().map(|own| new_identity(&own.new)).sum();
+    let identities: usize =
+        user.identities.iter().map(|identity| new_identity(&identity.new)).sum();
     let undo = user.internals.as_ref().and_then(|internals| internals.undo.as_ref());
     let undone = undo.map_or(0, |undo| size(&undo.before.user));
     user.display_name.len() + identities + attributes(&user.attributes) + undone
@@ -40,12 +39,6 @@ pub fn imported(user: &ImportedUser) -> usize {
 /// The size of attributes, in bytes.
 pub fn attributes(attributes: &BTreeMap<String, Value>) -> usize {
     attributes.iter().map(|(name, of)| ATTRIBUTE_BYTES + name.len() + value(of)).sum()
-}
-
-/// The number of the user's searchable values; each item of a list counts.
-pub fn searched_elements(user: &User, policies: &Policies) -> usize {
-    let indexed = user.attributes.iter().filter(|(name, _)| policies.indexes(name));
-    indexed.map(|(_, value)| scalars(value).count()).sum()
 }
 
 fn identity(identity: &Identity) -> usize {

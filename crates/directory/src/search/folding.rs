@@ -53,7 +53,7 @@ const STROKES: [(char, &str); 23] = [
 /// full case folding are equal.
 ///
 /// ```
-/// use polynym_directory::folding::fold;
+/// use polynym_directory::search::folding::fold;
 ///
 /// assert_eq!(fold("ŁUKASZ Weiß"), fold("Łukasz WEISS"));
 /// assert_eq!(fold("María O’Brien"), "maria obrien");
