@@ -28,8 +28,8 @@ pub struct CallerState {
     pub streams: MethodCounts,
     /// Bytes of messages and unread answers, beyond those that each connection is guaranteed.
     pub shared_bytes: AtomicIsize,
-    /// The turn of its long computations.
-    pub turn: Turn,
+    /// The lock of its long computations.
+    pub compute_lock: ComputeLock,
     /// Its share of the permits for batches.
     pub batches: BatchShare,
     /// Limits the rate of calls.
@@ -44,11 +44,11 @@ pub struct CallerState {
     pub tally: Tally,
 }
 
-/// The turn of long computations: one of a holder runs at a time.
+/// The lock of long computations: one of a holder runs at a time.
 #[derive(Clone, Debug)]
-pub struct Turn(pub Arc<Semaphore>);
+pub struct ComputeLock(pub Arc<Semaphore>);
 
-impl Default for Turn {
+impl Default for ComputeLock {
     fn default() -> Self {
         Self(Arc::new(Semaphore::new(1)))
     }

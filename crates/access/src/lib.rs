@@ -19,7 +19,7 @@ mod token;
 
 pub use call::{Call, CallPurpose};
 pub use caller::{Caller, Tenants};
-pub use caller_state::{BatchShare, CallerState, CallerStates, MAX_BATCHES, Turn};
+pub use caller_state::{BatchShare, CallerState, CallerStates, ComputeLock, MAX_BATCHES};
 pub use credentials::{Credential, Credentials, CredentialsError};
 pub use file::{Access, CREDENTIALS_BROKEN};
 pub use permit::{ActiveCount, MAX_METHODS, MethodCounts, Permit, share_of};

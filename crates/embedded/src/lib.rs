@@ -21,11 +21,11 @@ mod recent_events;
 mod requests;
 mod schema;
 mod search;
+mod sender_order;
 mod setup;
 mod store;
 #[cfg(test)]
 mod tests;
-mod turns;
 mod usage;
 mod version;
 

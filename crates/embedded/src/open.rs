@@ -21,8 +21,8 @@ use crate::options::Options;
 use crate::recent_events::RecentEvents;
 use crate::schema::token_key::token_key;
 use crate::schema::versions::{NO_VERSION, Versions, versions};
+use crate::sender_order::SenderOrder;
 use crate::store::Embedded;
-use crate::turns::Turns;
 use crate::version::Supported;
 use polynym_store_common::version_gauges::set_versions;
 
@@ -76,7 +76,7 @@ impl Embedded {
             folder: folder.to_owned(),
             disk: DiskSpace::new(folder, options.reserved_disk_bytes),
             exports,
-            deliveries: Turns::default(),
+            deliveries: SenderOrder::default(),
             published,
             degraded,
             last_seen,

@@ -19,7 +19,7 @@ use crate::last_seen::LastSeen;
 use crate::lookup::export::ExportSnapshots;
 use crate::lookup::snapshot::{Published, Snapshot};
 use crate::recent_events::RecentEvents;
-use crate::turns::Turns;
+use crate::sender_order::SenderOrder;
 use polynym_directory::{
     AccessPath, Backend, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error,
     ExpiredUser, ExportSnapshot, Found, Histories, History, Hold, ItemResult, LookUps, Mutation,
@@ -40,8 +40,8 @@ pub struct Embedded {
     pub(super) disk: DiskSpace,
     /// The snapshots of exports.
     pub(super) exports: Arc<ExportSnapshots>,
-    /// The turns of the senders of notices.
-    pub(super) deliveries: Turns,
+    /// The order of the senders of notices.
+    pub(super) deliveries: SenderOrder,
     pub(super) published: Arc<Published>,
     pub(super) degraded: Arc<DegradedState>,
     pub(super) last_seen: Arc<LastSeen>,

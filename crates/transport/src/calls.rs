@@ -2,6 +2,7 @@
 
 pub mod authorization;
 pub mod call_protocol;
+pub mod compute_shares;
 pub mod count;
 mod detachable;
 pub mod handler;
@@ -9,4 +10,3 @@ pub mod permits;
 pub mod refusal_log;
 pub mod response_body;
 pub mod trace;
-pub mod turns;

@@ -29,14 +29,14 @@ use v1::user_internals::Hold;
 mod batch;
 mod line;
 mod messages;
+mod person_order;
 mod report;
-mod turns;
 
 use batch::{Keys, LineResult, PendingLine, Repeats, UserLine, Work};
 use line::raw_hold;
 use messages::{has_content, is_one_record, next_line, next_message};
+use person_order::PersonOrder;
 use report::{Report, Response};
-use turns::Turns;
 
 /// The maximum bytes of the lines of an import in flight.
 const MAX_BYTES: usize = 8 << 20;
@@ -89,7 +89,7 @@ async fn open(
         last_line: i64::MIN,
         repeats: Repeats::default(),
         keys: Keys::default(),
-        turns: Arc::default(),
+        order: Arc::default(),
     };
     let lines = stream::try_unfold(reader, |mut reader| async move {
         Ok(reader.next().await?.map(|line| (line, reader)))
@@ -160,7 +160,7 @@ struct LineReader {
     last_line: i64,
     repeats: Repeats,
     keys: Keys,
-    turns: Arc<Turns>,
+    order: Arc<PersonOrder>,
 }
 
 impl LineReader {
@@ -217,12 +217,12 @@ impl LineReader {
             .acquire_many_owned(bytes as u32)
             .await
             .map_err(|_| internal())?;
-        let turn = self.turns.take(&tenant, &user).await;
+        let place = self.order.take(&tenant, &user).await;
         // A line that may change its user is another one after a line that changed it, too.
         let changes = self.import.changes_users();
         let mark = self.repeats.mark(&tenant, &user, (number, changes));
         let internals = message.internals;
-        let line = UserLine { tenant, user, internals, mark, _permit: permit, _turn: turn };
+        let line = UserLine { tenant, user, internals, mark, _permit: permit, _place: place };
         Ok(PendingLine { number, work: Work::User(Box::new(line)) })
     }
 

@@ -122,17 +122,17 @@ impl stores::Inboxes for Embedded {
 }
 
 impl Embedded {
-    /// Delivers a notice to some of its users, once it is the turn of its sender.
+    /// Delivers a notice to some of its users, once the earlier ones of its sender are delivered.
     async fn deliver_part(
         &self,
         delivery: Arc<Delivery>,
         content: Arc<Content>,
         part: Range<usize>,
     ) -> Result<Vec<bool>, Error> {
-        let turn = self.deliveries.of(&delivery.notice.content.sender).await;
-        let turn = turn.map_err(|error| Error::Internal(error.into()))?;
+        let permit = self.deliveries.wait(&delivery.notice.content.sender).await;
+        let permit = permit.map_err(|error| Error::Internal(error.into()))?;
         self.write_aside(move |transaction| {
-            let _turn = turn;
+            let _permit = permit;
             deliver(transaction, &delivery, &content, part)
         })
         .await

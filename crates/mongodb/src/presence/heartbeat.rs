@@ -16,9 +16,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::client::connect::{connect_apart, disconnect, is_shard};
 use crate::client::error::{Fault, OpenError};
 use crate::presence::dead::{self, DeadServers};
+use crate::presence::expiry_leader::ExpiryLeader;
 use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
 use crate::presence::sessions::Sessions;
-use crate::presence::turns::Turns;
 use crate::schema::versions::VersionGuard;
 use polynym_directory::{Now, Timestamp};
 
@@ -42,7 +42,7 @@ pub struct Beat {
 pub struct Heartbeat {
     latest: watch::Receiver<Beat>,
     ahead: Arc<AtomicI64>,
-    turns: Arc<Turns>,
+    leader: Arc<ExpiryLeader>,
     stop: watch::Sender<Option<Closing>>,
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -68,7 +68,7 @@ struct HeartbeatTask {
     latest: watch::Sender<Beat>,
     /// Seconds by which the wall clock is ahead of the database's; zero where the two agree.
     ahead: Arc<AtomicI64>,
-    turns: Arc<Turns>,
+    leader: Arc<ExpiryLeader>,
     has_failed: bool,
 }
 
@@ -91,7 +91,7 @@ impl Heartbeat {
         let (latest, observed) = watch::channel(Beat::default());
         let (stop, stopped) = watch::channel(None);
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
-        let turns = Arc::<Turns>::default();
+        let leader = Arc::<ExpiryLeader>::default();
         let beating = HeartbeatTask {
             database,
             is_routed,
@@ -101,12 +101,12 @@ impl Heartbeat {
             ending: None,
             latest,
             ahead: ahead.clone(),
-            turns: turns.clone(),
+            leader: leader.clone(),
             has_failed: false,
         };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
 
-        Ok(Self { latest: observed, ahead, turns, stop, task })
+        Ok(Self { latest: observed, ahead, leader, stop, task })
     }
 
     /// Waits for the first reading of the database's time, at most until the second beat.
@@ -124,9 +124,9 @@ impl Heartbeat {
         Some(time)
     }
 
-    /// Whether it is this server's turn to look for expired users.
+    /// Whether this server looks for expired users at present.
     pub fn has_expiry_turn(&self) -> bool {
-        self.turns.ask()
+        self.leader.ask()
     }
 
     /// The results of the latest beat.
@@ -183,7 +183,7 @@ impl HeartbeatTask {
         if let Some(time) = presence.time_in(&servers) {
             self.publish_time(start, time, end);
         }
-        self.turns.decide(presence, &servers);
+        self.leader.decide(presence, &servers);
         self.write_state(presence, &servers).await?;
         self.end_dead(presence, &servers);
         Ok(())
@@ -213,7 +213,7 @@ impl HeartbeatTask {
         }
     }
 
-    /// Writes the wall clock's lead, and whether this server takes turns, if its document has other
+    /// Writes the wall clock's lead, and whether this server looks for expired users, if its document has other
     /// values.
     async fn write_state(
         &self,
@@ -222,9 +222,9 @@ impl HeartbeatTask {
     ) -> Result<(), Fault> {
         let ahead = self.ahead.load(Relaxed);
         // A program that does not support the store's versions cannot expire users.
-        let expires = self.turns.are_wanted() && self.version_guard.versions().is_ok();
+        let expires = self.leader.is_candidate() && self.version_guard.versions().is_ok();
         match presence.own_in(servers) {
-            Some(own) if (own.ahead, own.expires) != (ahead, expires) => {
+            Some(stored) if (stored.ahead, stored.expires) != (ahead, expires) => {
                 presence.write_state(ahead, expires).await
             }
             _ => Ok(()),

@@ -2,7 +2,7 @@
 //! servers.
 
 pub mod dead;
+pub mod expiry_leader;
 pub mod heartbeat;
 pub mod servers;
 pub mod sessions;
-pub mod turns;

@@ -48,7 +48,7 @@ pub struct ServerDocument {
     pub ahead: i64,
     /// Whether it is connected through routers.
     pub is_routed: bool,
-    /// Whether it takes [turns](super::turns) at looking for expired users.
+    /// Whether it may be the [leader](super::expiry_leader) that looks for expired users.
     pub expires: bool,
 }
 
@@ -139,7 +139,7 @@ impl Presence {
     }
 
     /// Writes the state of this server to its document: the seconds by which its clock is ahead,
-    /// and whether it takes turns.
+    /// and whether it looks for expired users.
     pub async fn write_state(&self, ahead: i64, expires: bool) -> Result<(), Fault> {
         let state = doc! { "$set": { AHEAD: ahead, EXPIRES: expires } };
         let write = WriteCommand::update(SERVERS, &self.own(), &state)?;

@@ -94,7 +94,7 @@ pub const SESSIONS: &str = "s";
 pub const AHEAD: &str = "c";
 /// Of a server: whether it is connected through routers.
 pub const ROUTED: &str = "r";
-/// Of a server: whether it takes turns at looking for expired users.
+/// Of a server: whether it may lead the search for expired users.
 pub const EXPIRES: &str = "x";
 /// Of counters: the name of the caller.
 pub const CALLER: &str = "c";

@@ -145,12 +145,12 @@ impl IntegritySession {
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
     ) -> Result<bool, Fault> {
-        let moment = self.read_moment(transaction, candidate).await?;
-        let Some(write) = plan_repair(candidate, &moment, Timestamp::now()) else {
+        let state = self.read_state(transaction, candidate).await?;
+        let Some(write) = plan_repair(candidate, &state, Timestamp::now()) else {
             return Ok(false);
         };
 
-        for user in [moment.user, moment.owner] {
+        for user in [state.user, state.owner] {
             if let Presence::Present(user) = user {
                 transaction.touch(user.id).await?;
             }
@@ -160,7 +160,7 @@ impl IntegritySession {
         Ok(true)
     }
 
-    async fn read_moment(
+    async fn read_state(
         &self,
         transaction: &mut Transaction<'_>,
         candidate: &Candidate,
@@ -269,9 +269,9 @@ impl CheckableStore for IntegritySession {
         let attempt = || async {
             let mut transaction =
                 Transaction::begin(&self.collections, &Freshness::default(), deadline).await?;
-            let moment = self.read_moment(&mut transaction, candidate).await;
+            let state = self.read_state(&mut transaction, candidate).await;
             transaction.abort().await;
-            moment
+            state
         };
         Ok(retry_transient(deadline, attempt).await?)
     }

@@ -15,11 +15,11 @@ use tracing::Instrument;
 
 use super::authorization::{Authorization, Refusal};
 use super::call_protocol::CallProtocol;
+use super::compute_shares::{ComputeShares, Steps, in_steps};
 use super::count::CallCount;
 use super::detachable::Detachable;
 use super::permits::{CallPermits, PermitKind};
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
-use super::turns::{Steps, Turns, in_steps};
 use crate::connection::state::{ConnectionState, Reservation, ServerUsage};
 use crate::eviction::EvictionQueue;
 use crate::method::{MethodKind, Methods, Row};
@@ -52,7 +52,7 @@ pub struct CallHandler {
     pub methods: Methods,
     authorization: Authorization,
     permits: CallPermits,
-    turns: Turns,
+    compute_shares: ComputeShares,
     max_connections: usize,
     timeout: Duration,
     log_calls: LogCalls,
@@ -77,7 +77,7 @@ impl CallHandler {
             methods,
             authorization,
             permits: CallPermits::new(max_calls),
-            turns: Turns::default(),
+            compute_shares: ComputeShares::default(),
             max_connections,
             timeout: options.call_timeout,
             log_calls: options.log_calls,
@@ -207,10 +207,10 @@ impl CallHandler {
         Detachable::new(mutation, self.timeout).await
     }
 
-    /// The steps of a call that may compute for long. Callers take turns; without credentials,
+    /// The steps of a call that may compute for long. Callers share the processors; without credentials,
     /// connections do.
     fn steps(&self, method: &Row, connection: &ConnectionState, caller: &Caller) -> Option<Steps> {
-        method.is_scan.then(|| self.turns.steps(connection.turn_of(caller)))
+        method.is_scan.then(|| self.compute_shares.steps(connection.compute_lock_of(caller)))
     }
 
     /// Checks a call by its headers: its credential and role, then its caller's limits.

@@ -11,7 +11,7 @@ use tonic::body::Body;
 use tonic::codegen::Bytes;
 
 use crate::calls::call_protocol::EndFrame;
-use crate::calls::turns::Steps;
+use crate::calls::compute_shares::Steps;
 use crate::connection::state::Reservation;
 use crate::protocol;
 use crate::streams::OpenStream;

@@ -14,7 +14,7 @@ use tonic::body::Body;
 use super::call::{Codec, ConnectCall};
 use super::{envelope, error, header, json};
 use crate::calls::call_protocol::Refused;
-use crate::calls::turns::in_one_step;
+use crate::calls::compute_shares::in_one_step;
 use crate::connection::state::Reservation;
 use crate::gzip;
 use crate::method::messages::{Messages, Shape};
@@ -136,9 +136,9 @@ async fn transcoded(
         Codec::Binary => Ok(framed),
         Codec::Json => {
             let text = framed.get(PREFIX..).unwrap_or_default();
-            let turn = reservation.turn().clone();
+            let lock = reservation.compute_lock().clone();
             let read = || json::to_framed(text, &call.messages.input, limit, reservation);
-            Ok(in_one_step(&turn, text.len(), read).await?.into())
+            Ok(in_one_step(&lock, text.len(), read).await?.into())
         }
     }
 }

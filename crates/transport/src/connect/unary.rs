@@ -15,7 +15,7 @@ use tonic::{Code, Status};
 
 use super::call::{Codec, ConnectCall};
 use super::{error, header, json};
-use crate::calls::turns::in_one_step;
+use crate::calls::compute_shares::in_one_step;
 use crate::connection::state::Reservation;
 use crate::protocol;
 use crate::request_body::PREFIX;
@@ -90,7 +90,7 @@ async fn encoded(
         (message, false)
     } else {
         let (length, encode) = (message.len(), || encode(call, message));
-        in_one_step(reservation.turn(), length, encode).await?
+        in_one_step(reservation.compute_lock(), length, encode).await?
     };
     if !reservation.resize(sent.len()) {
         return Err(protocol::answers_unread());

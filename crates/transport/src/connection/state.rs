@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::activity::{Activity, InFlight};
 use super::byte_budget::{ByteBudget, ServerBytes};
 use crate::streams::Ending;
-use polynym_access::{Caller, MethodCounts, Turn};
+use polynym_access::{Caller, ComputeLock, MethodCounts};
 
 /// The usage of all connections.
 #[derive(Default)]
@@ -30,10 +30,10 @@ pub struct ConnectionState {
     pub streams: MethodCounts,
     /// The streams that end before their time.
     ending: watch::Sender<Ending>,
-    /// The turn of the long computations of clients without credentials.
-    strangers_turn: Turn,
-    /// The turn of the caller that the connection is assigned to.
-    owner_turn: OnceLock<Turn>,
+    /// The lock of the long computations of clients without credentials.
+    strangers_lock: ComputeLock,
+    /// The compute lock of the caller that the connection is assigned to.
+    owner_lock: OnceLock<ComputeLock>,
 }
 
 impl ConnectionState {
@@ -44,20 +44,20 @@ impl ConnectionState {
             activity: Activity::default(),
             streams: MethodCounts::default(),
             ending: watch::Sender::default(),
-            strangers_turn: Turn::default(),
-            owner_turn: OnceLock::new(),
+            strangers_lock: ComputeLock::default(),
+            owner_lock: OnceLock::new(),
         }
     }
 
     /// Assigns the bytes and the computations of the connection to a caller. The first one stays.
     pub fn assign_to(&self, caller: &Caller) {
         self.bytes.assign_to(caller);
-        self.owner_turn.get_or_init(|| self.turn_of(caller).clone());
+        self.owner_lock.get_or_init(|| self.compute_lock_of(caller).clone());
     }
 
-    /// The turn of a caller for long computations; without credentials, that of the connection.
-    pub fn turn_of<'t>(&'t self, caller: &'t Caller) -> &'t Turn {
-        if caller.is_anonymous() { &self.strangers_turn } else { &caller.state.turn }
+    /// The lock of a caller for long computations; without credentials, that of the connection.
+    pub fn turn_of<'l>(&'l self, caller: &'l Caller) -> &'l ComputeLock {
+        if caller.is_anonymous() { &self.strangers_lock } else { &caller.state.compute_lock }
     }
 
     /// Ends these streams with a status.
@@ -109,9 +109,9 @@ impl Reservation {
         self.bytes
     }
 
-    /// The turn for long computations of the caller of the connection.
-    pub fn turn(&self) -> &Turn {
-        self.connection.owner_turn.get().unwrap_or(&self.connection.strangers_turn)
+    /// The lock for long computations of the caller of the connection.
+    pub fn compute_lock(&self) -> &ComputeLock {
+        self.connection.owner_lock.get().unwrap_or(&self.connection.strangers_lock)
     }
 
     /// Reserves more bytes. Returns whether they fit.

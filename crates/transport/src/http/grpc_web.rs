@@ -16,7 +16,7 @@ use tonic::Status;
 use tonic::body::Body;
 
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
-use crate::calls::turns::in_one_step;
+use crate::calls::compute_shares::in_one_step;
 use crate::connect::{error, header, request};
 use crate::connection::state::Reservation;
 use crate::method::messages::{Messages, Shape};
@@ -186,8 +186,8 @@ async fn decoded(
             ));
         }
     }
-    let turn = reservation.turn().clone();
-    let bytes = in_one_step(&turn, text.len(), || STANDARD.decode(&text)).await;
+    let lock = reservation.compute_lock().clone();
+    let bytes = in_one_step(&lock, text.len(), || STANDARD.decode(&text)).await;
     bytes.map(Bytes::from).map_err(|_| protocol::message_invalid("it is no base64"))
 }
 

@@ -9,7 +9,7 @@ use tonic::Status;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128};
 
 use super::line::raw_user;
-use super::turns::Turn;
+use super::person_order::Place;
 use crate::grpc::status::status;
 use polynym_directory::{Error, Import, Invalid, Line, LineOutcome, Tenant};
 use polynym_proto::v1;
@@ -45,7 +45,7 @@ pub struct UserLine {
     /// Distinguishes the line from others with the same content.
     pub mark: Vec<u8>,
     pub _permit: OwnedSemaphorePermit,
-    pub _turn: Turn,
+    pub _place: Place,
 }
 
 /// Counts equal lines: of those without identities each is a person of its own, and of those that

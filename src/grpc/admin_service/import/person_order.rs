@@ -15,25 +15,25 @@ use polynym_proto::v1;
 
 /// The hashes of what names persons in the lines in flight.
 #[derive(Default)]
-pub struct Turns {
+pub struct PersonOrder {
     taken: Mutex<HashSet<u64>>,
     freed: Notify,
 }
 
-/// The turn of a line, until it is dropped.
-pub struct Turn {
-    turns: Arc<Turns>,
+/// The place of a line, until it is dropped.
+pub struct Place {
+    order: Arc<PersonOrder>,
     names: HashSet<u64>,
 }
 
-impl Turns {
+impl PersonOrder {
     /// Waits until no line in flight names the same person.
-    pub async fn take(self: &Arc<Self>, tenant: &Tenant, user: &v1::User) -> Turn {
+    pub async fn take(self: &Arc<Self>, tenant: &Tenant, user: &v1::User) -> Place {
         let names = names(tenant, user);
         loop {
             let freed = self.freed.notified();
             if self.try_take(&names) {
-                return Turn { turns: self.clone(), names };
+                return Place { order: self.clone(), names };
             }
             freed.await;
         }
@@ -49,14 +49,14 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.turns.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.order.taken.lock().unwrap_or_else(PoisonError::into_inner);
         for name in &self.names {
             taken.remove(name);
         }
         drop(taken);
-        self.turns.freed.notify_waiters();
+        self.order.freed.notify_waiters();
     }
 }
 
@@ -64,7 +64,7 @@ impl Drop for Turn {
 fn names(tenant: &Tenant, user: &v1::User) -> HashSet<u64> {
     let seed = xxh3_64(tenant.as_str().as_bytes());
     let id = Some(&user.user_id).filter(|id| !id.is_empty());
-    let identities = user.identities.iter().filter_map(|own| own.identifier.as_ref());
+    let identities = user.identities.iter().filter_map(|identity| identity.identifier.as_ref());
     let identities = identities.map(|message| {
         let parsed = raw_identifier(Some(message)).and_then(|raw| Identifier::parse(raw).ok());
         match parsed {
@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_line_waits_for_the_lines_of_its_person() {
-        let (turns, tenant) = (Arc::new(Turns::default()), Tenant::DEFAULT);
-        let take = |user: &v1::User| turns.take(&tenant, user).now_or_never();
+        let (order, tenant) = (Arc::new(PersonOrder::default()), Tenant::DEFAULT);
+        let take = |user: &v1::User| order.take(&tenant, user).now_or_never();
         let first = take(&line("", &["a@example.com", "A@example.com"])).unwrap();
         let other = take(&line("u", &["b@example.com"])).unwrap();
         assert!(take(&line("", &["c@example.com", "A@Example.com"])).is_none());
