@@ -18,7 +18,7 @@ use crate::failure::Shown;
 use crate::form::{MAX_FORM_BYTES, ManyFields};
 use crate::frame::Frame;
 use crate::pages::events::STREAM_TYPE;
-use crate::pages::{arrival, error, sign_in};
+use crate::pages::{error, reload, sign_in};
 use crate::session::Session;
 use crate::strangers_form::Unread;
 use crate::visit::Visit;
@@ -53,7 +53,7 @@ pub async fn with_session(
         Err(busy) => return error::answer(&busy, frame(visit.as_ref(), context)),
     };
     if visit.is_none() && is_from_another_site(&request) {
-        return arrival::page(context, &request);
+        return reload::page(context, &request);
     }
     let (visit, new_cookie) = match visit {
         Some(visit) => (Some(visit), None),

@@ -2,11 +2,11 @@
 //! was refused.
 
 mod draft;
+pub mod identifier_fields;
 pub mod problem;
-mod sent;
-pub mod typed;
+mod submission;
 pub mod value;
 
 pub use draft::Draft;
 pub use problem::Problem;
-pub use sent::Sent;
+pub use submission::Sent;

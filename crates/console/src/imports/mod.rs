@@ -3,12 +3,12 @@
 
 mod inspecting;
 mod job;
-mod kept_file;
 mod options;
 mod outcome;
 mod pool;
 mod settings;
 mod stop;
+mod temp_file;
 mod transferring;
 mod upload;
 mod uploads;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use polynym_proto::v1::import_users_response::{Change, Progress};
 use polynym_table::Tally;
 
-use super::kept_file::KeptFile;
 use super::options::ImportOptions;
 use super::shown;
+use super::temp_file::KeptFile;
 use crate::views::event::{self, ChangeView};
 
 /// The changed users that are shown.

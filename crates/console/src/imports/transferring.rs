@@ -13,9 +13,9 @@ use polynym_table::Given;
 use tonic::metadata::MetadataMap;
 
 use super::job::{Job, JobKind};
-use super::kept_file::{Appender, KeptFile};
 use super::options::ImportOptions;
 use super::outcome::{Outcome, RejectReason};
+use super::temp_file::{Appender, KeptFile};
 use super::upload::Upload;
 use super::{advice, shown};
 

@@ -6,9 +6,9 @@ use polynym_table::Tally;
 use tokio::task::AbortHandle;
 
 use super::job::{Job, JobKind};
-use super::kept_file::KeptFile;
 use super::outcome::Outcome;
 use super::settings::Settings;
+use super::temp_file::KeptFile;
 use crate::short_id::ShortId;
 
 /// An uploaded file.

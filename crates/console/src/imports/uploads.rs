@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::job::{Job, JobKind};
-use super::kept_file::KeptFile;
 use super::pool::Space;
+use super::temp_file::KeptFile;
 use super::upload::{Upload, UploadNames};
 use crate::failure::Failure;
 use crate::short_id::{ShortId, new_id};

@@ -1,6 +1,5 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
-pub mod arrival;
 mod bulk;
 mod duplicates;
 pub mod error;
@@ -9,6 +8,7 @@ mod history;
 pub mod import;
 mod merging;
 pub mod preferences;
+pub mod reload;
 pub mod search;
 pub mod server;
 pub mod sign_in;

@@ -1,8 +1,8 @@
 //! Sessions: who is signed in, by the id in a cookie. They live in this server's memory.
 
-mod finds;
+mod duplicate_results;
 mod queries;
 mod sessions;
 
-pub use finds::{Begun, Wanted};
+pub use duplicate_results::{Begun, Wanted};
 pub use sessions::{Session, Sessions};

@@ -15,7 +15,7 @@ use polynym_access::{Access, ActiveCount, Caller};
 use polynym_client::{Builder, Client, ConnectError};
 use polynym_transport::Connector;
 
-use super::finds::{Finds, LastSearch};
+use super::duplicate_results::{Finds, LastSearch};
 use super::queries::Queries;
 use crate::context;
 use crate::imports::{Space, Stop, Uploads};

@@ -6,7 +6,7 @@ use axum::extract::Path;
 use uuid::Uuid;
 
 use super::files;
-use super::found::{path, upload};
+use super::session_files::{path, upload};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};

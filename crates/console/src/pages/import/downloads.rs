@@ -3,7 +3,7 @@
 use axum::extract::{Path, Query};
 use serde::Deserialize;
 
-use super::found::upload;
+use super::session_files::upload;
 use crate::download::{self, attachment};
 use crate::failure::Failure;
 use crate::imports::Upload;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, ENCODINGS, SEPARATORS};
-use super::found::{path, upload};
+use super::session_files::{path, upload};
 use super::{actions, downloads, files};
 use crate::frame::Frame;
 use crate::imports::{

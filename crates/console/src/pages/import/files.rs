@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::form_body::Unused;
-use super::found::path;
+use super::session_files::path;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};

@@ -7,7 +7,7 @@ mod downloads;
 mod file;
 mod files;
 mod form_body;
-mod found;
+mod session_files;
 
 use std::sync::Arc;
 

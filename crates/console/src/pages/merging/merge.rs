@@ -13,8 +13,8 @@ use uuid::Uuid;
 use v1::ConflictPolicy;
 
 use super::compare::Comparison;
-use super::seen::Seen;
 use super::subject::{subject, undo_until, undo_window};
+use super::user_version::Seen;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;

@@ -3,9 +3,9 @@
 mod choose;
 mod compare;
 mod merge;
-mod seen;
 mod subject;
 mod unmerge;
+mod user_version;
 
 use std::sync::Arc;
 

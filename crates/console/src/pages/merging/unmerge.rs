@@ -10,8 +10,8 @@ use uuid::Uuid;
 use v1::UnmergeUsersRequest;
 use v1::unmerge_users_response::NotRestored;
 
-use super::seen::Seen;
 use super::subject::subject;
+use super::user_version::Seen;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;

@@ -9,7 +9,7 @@ use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::{AttributeValue, UpdateUserRequest};
 
-use super::shown::{policies, to_user, user_id};
+use super::shared_parts::{policies, to_user, user_id};
 use crate::change::{Draft, Problem, Sent, problem, value};
 use crate::failure::Failure;
 use crate::form::Form;

@@ -9,8 +9,8 @@ use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::CreateUserRequest;
 
-use super::shown::{Origin, to_user};
-use crate::change::typed::{self, KINDS, TypedIdentifier};
+use super::shared_parts::{Origin, to_user};
+use crate::change::identifier_fields::{self, KINDS, TypedIdentifier};
 use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -67,7 +67,7 @@ struct NewUser {
 pub async fn page(visit: Visit, Path(tenant): Path<String>, Query(origin): Query<Origin>) -> Page {
     visit.require(Role::Registrar)?;
     let fields = match reading::read(&origin.text(&visit), &visit.context.region) {
-        Reading::Identifier(typed) => typed::fields(&typed.text),
+        Reading::Identifier(typed) => identifier_fields::fields(&typed.text),
         _ => Form::default(),
     };
     let region = &visit.context.region;
@@ -134,7 +134,7 @@ fn new_user(form: &Form) -> Result<NewUser, Problem> {
     let mut user = NewUser::default();
     for n in 1..=MAX_ROWS {
         if !form.get(&format!("value.{n}")).is_empty() {
-            let typed = typed::identifier(form, &format!(".{n}"))?;
+            let typed = identifier_fields::identifier(form, &format!(".{n}"))?;
             user.identities.push((n, typed, form.has(&format!("primary.{n}"))));
         }
         let name = form.get(&format!("attribute.{n}"));

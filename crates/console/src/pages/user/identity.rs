@@ -12,8 +12,8 @@ use v1::{
     VerifyIdentityRequest,
 };
 
-use super::shown::{policies, to_user, user_id};
-use crate::change::typed::{self, KINDS};
+use super::shared_parts::{policies, to_user, user_id};
+use crate::change::identifier_fields::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -116,7 +116,8 @@ pub async fn finish(sent: Sent, id: String, outcome: Result<(), Error>, done: &s
         Ok(()) => return Ok(to_user(&sent, &id, done)),
         Err(error) => error,
     };
-    let text = typed::identifier(&sent.form, "").map(|typed| typed.text).unwrap_or_default();
+    let text =
+        identifier_fields::identifier(&sent.form, "").map(|typed| typed.text).unwrap_or_default();
     let (user, mut draft) = sent.refused(error, &id).await?;
     draft.problem = draft.problem.map(|problem| problem.about(&text, &id));
     show(&sent.visit, &sent.tenant, &user, draft).await
@@ -193,7 +194,7 @@ fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
 
 /// The calls that replace it by what is typed, or by an example.
 fn replace_commands(tenant: &str, id: &str, text: &str, form: &Form) -> Commands {
-    let typed = typed::identifier(form, "").ok().map(|typed| typed.text);
+    let typed = identifier_fields::identifier(form, "").ok().map(|typed| typed.text);
     let new = typed.unwrap_or_else(|| "email:new@example.com".to_owned());
     let cli = ["identity", "replace", id, text, &new, "--tenant", tenant];
     let request = ReplaceIdentityRequest {

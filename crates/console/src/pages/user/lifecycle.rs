@@ -7,7 +7,7 @@ use polynym_client::Error;
 use polynym_proto::v1;
 use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserRequest};
 
-use super::shown::{restorable_until, to_user};
+use super::shared_parts::{restorable_until, to_user};
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;

@@ -9,8 +9,8 @@ use polynym_presentation::duration;
 use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
-use super::shown::{Origin, policies, to_user};
-use crate::change::typed::{self, KINDS};
+use super::shared_parts::{Origin, policies, to_user};
+use crate::change::identifier_fields::{self, KINDS};
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
@@ -43,7 +43,7 @@ pub async fn page(
     let user = problem::get(&visit.client(&tenant), &id).await?;
     let region = visit.context.region.clone();
     let form = match reading::read(&origin.text(&visit), &region) {
-        Reading::Identifier(typed) => typed::fields(&typed.text),
+        Reading::Identifier(typed) => identifier_fields::fields(&typed.text),
         _ => Form::of(&[("region", &region)]),
     };
     Ok(show(&visit, &tenant, &user, Draft::of(&user, form)).await)
@@ -52,7 +52,7 @@ pub async fn page(
 /// Links the identity.
 pub async fn link(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
     let sent = Sent::new(visit, tenant, form)?;
-    let typed = match typed::identifier(&sent.form, "") {
+    let typed = match identifier_fields::identifier(&sent.form, "") {
         Ok(typed) => typed,
         Err(problem) => {
             let (user, draft) = sent.wrong(problem, &id).await?;
@@ -105,7 +105,7 @@ async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Res
 
 /// The calls that do the same, with an example if nothing is typed.
 fn commands(tenant: &str, user: &v1::User, form: &Form) -> Commands {
-    let typed = typed::identifier(form, "").ok();
+    let typed = identifier_fields::identifier(form, "").ok();
     let text = typed.map_or_else(|| "email:joe@example.com".to_owned(), |typed| typed.text);
     let message = identity::parse(&text).unwrap_or_default();
     let request = LinkIdentityRequest {

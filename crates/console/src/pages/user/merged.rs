@@ -11,7 +11,7 @@ use v1::event::Change;
 use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
-use super::shown::policies;
+use super::shared_parts::policies;
 use crate::views::{Time, identity};
 
 /// The maximum number of merges and undone merges that are read.

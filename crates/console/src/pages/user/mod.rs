@@ -12,7 +12,7 @@ mod notices;
 mod page;
 mod purge;
 mod replace;
-mod shown;
+mod shared_parts;
 mod transfer;
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::render::{Page, redirect};
 use crate::visit::Visit;
 use lifecycle::Action;
 
-pub use shown::restorable_until;
+pub use shared_parts::restorable_until;
 
 /// The pages of users.
 pub fn router() -> Router<Arc<Shared>> {
@@ -62,5 +62,5 @@ pub fn router() -> Router<Arc<Shared>> {
 
 /// Leads to the user's page: the address is one of a form.
 async fn to_user(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
-    Ok(redirect(&format!("{}/users/{}", visit.frame(&tenant).home(), shown::user_id(&id)?)))
+    Ok(redirect(&format!("{}/users/{}", visit.frame(&tenant).home(), shared_parts::user_id(&id)?)))
 }

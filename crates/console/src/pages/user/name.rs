@@ -9,7 +9,7 @@ use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
-use super::shown::to_user;
+use super::shared_parts::to_user;
 use crate::change::{Draft, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;

@@ -18,7 +18,7 @@ use v1::{
     SendNoticeRequest,
 };
 
-use super::shown::{self, ROWS, user_id};
+use super::shared_parts::{self, ROWS, user_id};
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;
@@ -110,7 +110,7 @@ pub async fn page(
     let latest = list.notices.first().and_then(|notice| notice.send_time.as_ref());
     Ok(render(&InboxPage {
         frame: visit.frame(&tenant),
-        done: shown::done(&shown.done),
+        done: shared_parts::done(&shown.done),
         notices: list.notices.iter().map(|notice| NoticeView::of(notice, &shown.open)).collect(),
         latest: time::text(latest),
         next: list.next_page_token,

@@ -9,7 +9,7 @@ use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
 use serde::Deserialize;
 
 use super::merged::{self, MergedView};
-use super::shown::{self, Part};
+use super::shared_parts::{self, Part};
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::render::{Page, render};
@@ -90,7 +90,7 @@ pub async fn page(
         frame: visit.frame(&tenant),
         identities: Part::new(identities, shown.identities),
         attributes: Part::new(attributes, shown.attributes),
-        done: shown::done(&shown.done),
+        done: shared_parts::done(&shown.done),
         just_merged: shown.merged.parse().ok(),
         merged_from: answer.merged_from,
         merged,

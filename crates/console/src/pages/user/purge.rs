@@ -9,7 +9,7 @@ use polynym_client::Kind;
 use polynym_proto::v1;
 use v1::PurgeUserRequest;
 
-use super::shown::to_user;
+use super::shared_parts::to_user;
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;

@@ -13,7 +13,7 @@ use crate::visit::Visit;
 /// Replaces an identity by another.
 pub async fn replace(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
     let sent = Sent::new(visit, tenant, form)?;
-    let new = match typed::identifier(&sent.form, "") {
+    let new = match identifier_fields::identifier(&sent.form, "") {
         Ok(new) => new,
         Err(problem) => {
             let (user, draft) = sent.wrong(problem, &id).await?;

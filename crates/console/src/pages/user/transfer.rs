@@ -7,7 +7,7 @@ use v1::MoveIdentityRequest;
 
 use super::choose::candidates;
 use super::identity;
-use super::shown::to_user;
+use super::shared_parts::to_user;
 use crate::change::{Draft, Problem, Sent, problem};
 use crate::form::Form;
 use crate::frame::Frame;

@@ -2,7 +2,7 @@
 //! migrations, the routing of each operation and two-phase commits are those of MongoDB: a shard of
 //! version 6.0 has the routing code of mongos under internal names, so outside transactions the
 //! front end renames commands and forwards them; inside one it does the work of mongos, see
-//! [`transaction`], and so it does for finds without sorting over several shards, see [`finds`],
+//! [`transaction`], and so it does for finds without sorting over several shards, see [`cursors`],
 //! and for change streams, see [`streams`]. Not supported: retryable writes, findAndModify,
 //! aggregate in a transaction, explain and distinct. An unknown command gets CommandNotFound.
 
@@ -10,8 +10,8 @@ mod admin;
 mod chunks;
 mod clock;
 mod command;
+mod cursors;
 mod fault;
-mod finds;
 mod links;
 mod statement;
 mod streams;
@@ -31,8 +31,8 @@ use tokio::time::timeout;
 
 use clock::Clock;
 use command::Command;
+use cursors::{Finds, expired, time_limit};
 use fault::{Fault, is_ok};
-use finds::{Finds, expired, time_limit};
 pub use links::Server;
 use links::{Links, ROUTER};
 use streams::Streams;

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 use super::clock::Clock;
 use super::command::Command;
+use super::cursors::time_limit;
 use super::fault::{Fault, is_ok};
-use super::finds::time_limit;
 use super::links::Links;
 
 /// The time for which a getMore waits for one of the shards' replies.
