@@ -45,7 +45,7 @@ pub async fn fails_alone(store: Backend) {
         directory.batch_resolve(&Tenant::DEFAULT, &raw, ResolveOptions::default()).await.unwrap();
     for (n, found) in found.into_iter().enumerate() {
         match found {
-            Ok(found) => assert_eq!(found.user, EncodedUser::of(&users::user(n / 2))),
+            Ok(found) => assert_eq!(found.user, EncodedUser::from_user(&users::user(n / 2))),
             Err(error) => {
                 assert!(matches!(error, Error::Internal(_)), "{error:?}");
                 assert!(damaged().contains(&(n / 2, n % 2 == 0)), "item {n} is not found");
@@ -76,7 +76,7 @@ async fn look_up(store: Backend, n: usize) {
                 .await
                 .unwrap();
             match &resolved.found[0] {
-                Ok(Some(found)) => assert_eq!(found.user, EncodedUser::of(&users::user(n))),
+                Ok(Some(found)) => assert_eq!(found.user, EncodedUser::from_user(&users::user(n))),
                 Err(ItemError::Internal(_)) => {
                     assert!(damaged().contains(&(n, by_email)), "user {n}, {by_email}")
                 }

@@ -135,7 +135,7 @@ pub async fn searchable(store: &impl Search) {
             let path = AccessPath::Equals { field, value };
             let found =
                 store.search(&Tenant::DEFAULT, &path, None, 1_000, View::Full).await.unwrap();
-            let shown = SearchedUser::of(record.user.clone(), View::Full);
+            let shown = SearchedUser::new(record.user.clone(), View::Full);
             assert!(found.users.contains(&Ok(shown)), "{path:?}");
             searches += 1;
         }

@@ -127,7 +127,7 @@ pub async fn look_up(store: &(impl LookUps + ?Sized), n: usize) -> Result<bool, 
     }
 
     let found = found_users;
-    let expected = EncodedUser::of(&user(n));
+    let expected = EncodedUser::from_user(&user(n));
     let matches = found.iter().flatten().filter(|found| **found == expected).count();
     assert!(found.iter().flatten().count() == matches, "user {n} differs: {found:?}");
     assert!(matches == 0 || matches == 3, "user {n} is found in part: {found:?}");

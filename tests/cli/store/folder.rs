@@ -90,7 +90,7 @@ impl Breakable for Folder {
 
     /// In the store's schema: a message whose first field is the user, and its hash.
     async fn put_user(&self, id: LocalityId, user: &User) {
-        let wire = EncodedUser::of(user).into_bytes();
+        let wire = EncodedUser::from_user(user).into_bytes();
         let mut record = vec![0x0a, wire.len() as u8 | 0x80, (wire.len() >> 7) as u8];
         assert!((0x80..0x4000).contains(&wire.len()));
         record.extend(wire);

@@ -259,5 +259,5 @@ pub fn are(resolved: &Resolved, wanted: &[usize]) {
 
 /// Returns the encoded form of users 0 to 15, and none for other numbers.
 pub fn wire(users: &[usize]) -> Vec<Option<EncodedUser>> {
-    users.iter().map(|n| (*n < 16).then(|| EncodedUser::of(&users::user(*n)))).collect()
+    users.iter().map(|n| (*n < 16).then(|| EncodedUser::from_user(&users::user(*n)))).collect()
 }

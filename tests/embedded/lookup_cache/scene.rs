@@ -154,5 +154,5 @@ impl Scene {
 
 /// User `n` as a look-up returns it.
 pub fn encoded(n: usize) -> EncodedUser {
-    EncodedUser::of(&users::user(n))
+    EncodedUser::from_user(&users::user(n))
 }

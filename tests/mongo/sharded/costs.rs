@@ -673,7 +673,7 @@ fn notice(users: &[LocalityId]) -> Arc<Delivery> {
     };
     let (id, send_time) = (Generator::new(Mode::Variable).next_id(), Timestamp::now());
     let notice = Notice { id, send_time, expire_time: None, content };
-    let limits = InboxLimits::of(&Policies::default());
+    let limits = InboxLimits::from_policies(&Policies::default());
     Arc::new(Delivery { notice, users: users.to_vec(), limits, clock_uncertain: false })
 }
 

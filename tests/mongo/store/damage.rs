@@ -69,7 +69,7 @@ impl Breakable for Broken {
     }
 
     async fn put_user(&self, under: LocalityId, user: &User) {
-        let wire = EncodedUser::of(user).into_bytes().to_vec();
+        let wire = EncodedUser::from_user(user).into_bytes().to_vec();
         let wire = Binary { subtype: BinarySubtype::Generic, bytes: wire };
         let collection = self.database.collection::<Document>("users");
         let stored = collection.find_one(doc! { "_id": id(under) }).await.unwrap().unwrap();

@@ -95,7 +95,7 @@ async fn check_lead(
         let found = found_in(view, f, of, path, size).await?;
         let those: Vec<_> = found.iter().map(|found| found.user.id).collect();
         equal(&those, &ids, &format!("{path}, in pages of {size}"))?;
-        let part = |own: &Record| SearchedUser::of(own.user.clone(), path.view(view));
+        let part = |own: &Record| SearchedUser::new(own.user.clone(), path.view(view));
         let users: Vec<_> = wanted.iter().map(part).collect();
         equal(&found, &users, &format!("what {path} finds"))?;
     }

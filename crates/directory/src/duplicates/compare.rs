@@ -25,7 +25,7 @@ pub fn compare(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Ma
         let score = Reason::SameName.score_shared(others);
         evidence.push(Evidence { reason: Reason::SameName, kind: None, score });
     }
-    Match::of(evidence)
+    Match::from_evidence(evidence)
 }
 
 /// The number of other users with the display name of both; `None` if the names differ.

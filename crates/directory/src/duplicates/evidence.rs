@@ -83,7 +83,7 @@ pub struct Match {
 
 impl Match {
     /// Combines reasons as independent probabilities. Returns `None` if there are none.
-    pub fn of(mut evidence: Vec<Evidence>) -> Option<Self> {
+    pub fn from_evidence(mut evidence: Vec<Evidence>) -> Option<Self> {
         evidence.retain(|evidence| evidence.score > 0);
         evidence.sort_by_key(|evidence| {
             (std::cmp::Reverse(evidence.score), evidence.reason, evidence.kind)

@@ -350,12 +350,12 @@ fn scores_combine_to_99_at_most() {
     let of = |scores: &[u8]| {
         let all = [Reason::SameMailbox, Reason::NearHandle, Reason::HeldIdentity];
         let evidence = scores.iter().zip(all).map(|(score, reason)| evidence(reason, *score));
-        Match::of(evidence.collect()).map(|found| found.score)
+        Match::from_evidence(evidence.collect()).map(|found| found.score)
     };
     assert_eq!((of(&[]), of(&[0])), (None, None));
     assert_eq!((of(&[50]), of(&[50, 50]), of(&[99, 99, 99])), (Some(50), Some(75), Some(99)));
     let twice = vec![evidence(Reason::SameMailbox, 40), evidence(Reason::SameMailbox, 60)];
-    let found = Match::of(twice).unwrap();
+    let found = Match::from_evidence(twice).unwrap();
     assert_eq!((found.score, found.evidence), (60, vec![evidence(Reason::SameMailbox, 60)]));
 }
 

@@ -62,11 +62,11 @@ impl Found {
 
 impl EncodedUser {
     /// Encodes a user.
-    pub fn of(user: &User) -> Self {
+    pub fn from_user(user: &User) -> Self {
         Self(encode::encode_user(user).into())
     }
 
-    /// Wraps the stored output of [`EncodedUser::of`].
+    /// Wraps the stored output of [`EncodedUser::from_user`].
     pub const fn from_stored(bytes: Bytes) -> Self {
         Self(bytes)
     }
@@ -136,7 +136,7 @@ impl EncodedUser {
     /// [`Rules::UNNAMED`]: polynym_identifier::Rules::UNNAMED
     ///
     /// # Errors
-    /// [`WireError`] if the bytes are not an output of [`EncodedUser::of`].
+    /// [`WireError`] if the bytes are not an output of [`EncodedUser::from_user`].
     pub fn decode(&self) -> Result<User, WireError> {
         let message =
             v1::User::decode(self.0.clone()).map_err(|error| WireError(error.to_string()))?;

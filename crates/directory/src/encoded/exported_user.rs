@@ -23,15 +23,15 @@ pub struct ExportedUser {
 
 impl ExportedUser {
     /// The user of a record.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         let internals = internals_message(record).encode_to_vec().into();
-        Self { id: record.id(), user: EncodedUser::of(&record.user), internals }
+        Self { id: record.id(), user: EncodedUser::from_user(&record.user), internals }
     }
 
     /// Converts the output of [`Record::encode`].
     pub fn from_stored(user: EncodedUser, private: &[u8]) -> Result<Self, WireError> {
         if has_internals(private) {
-            return Ok(Self::of(&Record::decode(&user, private)?));
+            return Ok(Self::from_record(&Record::decode(&user, private)?));
         }
         let versions = rules_versions(private, user.identity_count())?;
         let internals = rules_message(&user, &versions).encode_to_vec().into();

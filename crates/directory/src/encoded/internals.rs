@@ -22,7 +22,7 @@ pub fn internals_message(record: &Record) -> Message {
         merged_user_ids: merged.iter().map(ToString::to_string).collect(),
         undo: undo.as_deref().map(|undo| Box::new(undo_message(undo))),
         not_restored: not_restored.iter().map(not_restored_message).collect(),
-        ..rules_message(&EncodedUser::of(&record.user), &versions(record))
+        ..rules_message(&EncodedUser::from_user(&record.user), &versions(record))
     }
 }
 

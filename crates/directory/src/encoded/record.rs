@@ -317,7 +317,7 @@ impl Record {
     /// The stored form: the encoded user of answers, and the internal part, which is empty for
     /// nearly all users.
     pub fn encode(&self) -> (EncodedUser, Vec<u8>) {
-        (EncodedUser::of(&self.user), encode_private(self))
+        (EncodedUser::from_user(&self.user), encode_private(self))
     }
 
     /// The stored form without attributes, for a store that keeps them beside the user.

@@ -58,7 +58,7 @@ impl Default for AttributeDefinition {
 
 impl ValueType {
     /// The type of a value.
-    pub const fn of(value: &Value) -> Self {
+    pub const fn from_value(value: &Value) -> Self {
         match value {
             Value::String(_) => Self::String,
             Value::Int(_) => Self::Int,
@@ -157,7 +157,7 @@ impl Policies {
         }
         for (name, value) in attributes {
             if let Some(wanted) = self.attributes.get(name).and_then(|defined| defined.value_type)
-                && wanted != ValueType::of(value)
+                && wanted != ValueType::from_value(value)
             {
                 let field = format!("user.attributes.{name}");
                 return Err(Error::invalid(Invalid::Attribute, field, wanted.rule()));

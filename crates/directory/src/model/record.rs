@@ -67,7 +67,7 @@ pub struct Hold {
 
 impl Hold {
     /// The hold of a claim, if it is held.
-    pub fn of(key: &IdentityKey, claim: &Claim) -> Option<Self> {
+    pub fn from_claim(key: &IdentityKey, claim: &Claim) -> Option<Self> {
         let Claim { guard, hold, rules_version, .. } = *claim;
         Some(Self { key: key.clone(), until: hold?, guard, rules_version })
     }

@@ -248,7 +248,7 @@ fn update_holds(
                 let held = Claim { hold, owner, ..released.clone() };
                 if let Some(record) = record {
                     record.internals.holds.retain(|hold| !mutation.is_past(hold.until));
-                    record.internals.holds.extend(Hold::of(key, &held));
+                    record.internals.holds.extend(Hold::from_claim(key, &held));
                 }
                 *after = Some(held);
             }

@@ -37,7 +37,10 @@ pub fn merge(
     merger.merge();
     let Merger { mut after, merged, conflicts, moved, .. } = merger;
     after.internals.holds.retain(|hold| !mutation.is_past(hold.until));
-    after.internals.holds.extend(held.iter().filter_map(|(key, claim)| Hold::of(key, claim)));
+    after
+        .internals
+        .holds
+        .extend(held.iter().filter_map(|(key, claim)| Hold::from_claim(key, claim)));
     if policy == ConflictPolicy::Fail && !conflicts.is_empty() {
         let fields = conflicts.into_iter().map(|conflict| conflict.field).collect();
         return Err(Error::MergeConflict { fields }.into());

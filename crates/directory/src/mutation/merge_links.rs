@@ -56,7 +56,7 @@ pub enum Listed {
 
 impl MergeLinks {
     /// The links of a record.
-    pub fn of(record: &Record) -> Self {
+    pub fn from_record(record: &Record) -> Self {
         let undo = record.internals.undo.as_deref();
         Self {
             user: record.id(),
@@ -164,7 +164,7 @@ pub fn merged_users<'v>(
     read_set: &'v ReadSet,
     primary: &Record,
 ) -> Result<Vec<&'v Record>, DecideError> {
-    let links = MergeLinks::of(primary);
+    let links = MergeLinks::from_record(primary);
     read_set.read_users(&links.listed)?;
     let users = links.with_merged(|id| read_set.user(id).map(part_of))?;
     Ok(users[1..].iter().filter_map(|id| read_set.user(*id)).collect())
@@ -254,7 +254,7 @@ pub fn check_import(
     if !imported.names_others() {
         return Ok(());
     }
-    let links = MergeLinks::of(&imported.record(id, &mutation.tenant, mutation.time));
+    let links = MergeLinks::from_record(&imported.record(id, &mutation.tenant, mutation.time));
     if links.has_damaged_undo {
         let message = "is not the user of this line as it was before the merge";
         return Err(Error::invalid(Invalid::UserId, "internals.undo.user", message).into());
@@ -317,7 +317,7 @@ pub fn remove_faults(
 ) -> Result<WriteSet, DecideError> {
     let own = read_set.read_user(id)?.filter(|record| record.user.tenant == mutation.tenant);
     let Some(before) = own else { return Ok(WriteSet::unchanged(None)) };
-    let links = MergeLinks::of(before);
+    let links = MergeLinks::from_record(before);
     read_set.read_users(&links.listed)?;
     let mut after = before.clone();
     let relations = links.relations(|id| read_set.user(id).map(part_of)).into_iter();

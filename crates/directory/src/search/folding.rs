@@ -62,7 +62,7 @@ pub fn fold(text: &str) -> String {
     // An acute accent by itself is typed as an apostrophe, and decomposes to a space.
     let spelt = text.chars().filter(|c| !is_dropped(*c)).nfkd();
     let letters = spelt.filter(|c| !is_optional_mark(*c) && !is_dropped(*c));
-    letters.flat_map(fold_case).flat_map(Stroke::of).nfc().collect()
+    letters.flat_map(fold_case).flat_map(Stroke::from_char).nfc().collect()
 }
 
 /// The words of a text, folded, in order.
@@ -181,7 +181,7 @@ enum Stroke {
 }
 
 impl Stroke {
-    fn of(c: char) -> Self {
+    fn from_char(c: char) -> Self {
         match STROKES.binary_search_by_key(&c, |(letter, _)| *letter) {
             Ok(n) => Self::Letters(STROKES[n].1.chars()),
             Err(_) => Self::Same(Some(c)),

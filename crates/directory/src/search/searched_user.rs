@@ -16,10 +16,10 @@ pub struct SearchedUser {
 
 impl SearchedUser {
     /// The view of a whole user.
-    pub fn of(mut user: User, view: View) -> Self {
+    pub fn new(mut user: User, view: View) -> Self {
         let basic = match view {
             View::Full => None,
-            View::Basic => Some(EncodedUser::of(&user).without_attributes()),
+            View::Basic => Some(EncodedUser::from_user(&user).without_attributes()),
         };
         if basic.is_some() {
             user.attributes.clear();
@@ -32,6 +32,6 @@ impl SearchedUser {
 
     /// The user as answers carry it.
     pub fn encoded(&self) -> EncodedUser {
-        self.basic.clone().unwrap_or_else(|| EncodedUser::of(&self.user))
+        self.basic.clone().unwrap_or_else(|| EncodedUser::from_user(&self.user))
     }
 }

@@ -25,7 +25,7 @@ pub struct InboxLimits {
 
 impl InboxLimits {
     /// The limits that a tenant's policies set.
-    pub const fn of(policies: &Policies) -> Self {
+    pub const fn from_policies(policies: &Policies) -> Self {
         Self { retention: policies.inbox_retention, count: policies.inbox_limit as u64 }
     }
 

@@ -20,7 +20,7 @@ use polynym_proto::v1;
 proptest! {
     #[test]
     fn users_round_trip(user in any_user()) {
-        let wire = EncodedUser::of(&user);
+        let wire = EncodedUser::from_user(&user);
         let mut decoded = wire.decode().unwrap();
         for identity in &mut decoded.identities {
             prop_assert_eq!(identity.rules_version, Rules::UNNAMED);
@@ -35,13 +35,13 @@ proptest! {
 
     #[test]
     fn the_size_is_an_upper_bound(user in any_user()) {
-        prop_assert!(EncodedUser::of(&user).as_bytes().len() <= size(&user));
+        prop_assert!(EncodedUser::from_user(&user).as_bytes().len() <= size(&user));
     }
 
     /// Looking up without decoding agrees with decoding.
     #[test]
     fn an_identity_is_found_by_its_key(user in any_user(), other in any_identifier()) {
-        let wire = EncodedUser::of(&user);
+        let wire = EncodedUser::from_user(&user);
         let message = user_message(&user);
         for (identity, wanted) in user.identities.iter().zip(message.identities) {
             let found = Found::new(wire.clone(), &user.key(&identity.identifier)).unwrap();
@@ -60,7 +60,7 @@ proptest! {
     ) {
         let key = IdentityKey::new("default", &super::identifier("handle:joe"));
         let mut sound =
-            EncodedUser::of(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
+            EncodedUser::from_user(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
         sound.truncate(cut);
         for bytes in [bytes, sound] {
             let wire = EncodedUser::from_stored(bytes.into());
@@ -82,7 +82,7 @@ fn only_exact_identities_are_found() {
         "url:https://a/b",
     ];
     let user = user(&names);
-    let wire = EncodedUser::of(&user);
+    let wire = EncodedUser::from_user(&user);
     let none = [
         "social:a/bc",
         "handle:b",

@@ -205,7 +205,7 @@ impl Snapshot {
         if stored.tenant()? != tenant.as_str() {
             return Ok(Ok(None));
         }
-        let links = MergeLinks::of(&self.decode(&stored)?);
+        let links = MergeLinks::from_record(&self.decode(&stored)?);
         let mut listed = HashMap::new();
         for id in &links.listed {
             if let Some(record) = self.users.get(id.as_bytes())? {

@@ -77,7 +77,7 @@ impl Snapshot {
                 Ok(IdentityKey::from_stored(text))
             };
             if let Some(claim) = claim.filter(|claim| claim.owner.is_none()) {
-                scanned.holds.extend(key()?.and_then(|key| Hold::of(&key, &claim)));
+                scanned.holds.extend(key()?.and_then(|key| Hold::from_claim(&key, &claim)));
             }
             let is_full = scanned.holds.len() >= limit || pace.is_over();
             // A key that cannot be read is no position.

@@ -244,7 +244,7 @@ impl<'t> Tables<'t> {
                 | Write::AddTenantEvent(..) => self.write_journal(mutation, write)?,
                 Write::Notify(user, notice) => {
                     let content = Content::copied(&notice.content);
-                    let limits = InboxLimits::of(&mutation.policies);
+                    let limits = InboxLimits::from_policies(&mutation.policies);
                     self.inboxes.deliver(*user, notice, &content, limits)?;
                 }
                 Write::PutTenant(record) => {

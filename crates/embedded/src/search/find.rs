@@ -20,7 +20,7 @@ impl Embedded {
         let view = path.view(view);
         if *path == AccessPath::All {
             let scanned = self.scan(tenant, after.map(|after| after.id), limit).await?;
-            return Ok(scanned.map(|record| SearchedUser::of(record.user, view)).by_id());
+            return Ok(scanned.map(|record| SearchedUser::new(record.user, view)).by_id());
         }
         if let AccessPath::Identity(identifiers) = path {
             let after = after.map(|after| after.id);

@@ -123,7 +123,7 @@ impl Snapshot {
             };
             let Some(position) = path.position(&user) else { continue };
             if key.ends_with(&walk.key_end(tenant, path, &position)) {
-                found.push(owner, Some(SearchedUser::of(user, view)));
+                found.push(owner, Some(SearchedUser::new(user, view)));
                 rest -= 1;
             }
             if rest == 0 {
@@ -180,7 +180,7 @@ impl Snapshot {
         for id in rest {
             match readable(Record::User(id), self.full_user(id))? {
                 Some(None) => continue,
-                user => found.push(id, user.flatten().map(|user| SearchedUser::of(user, view))),
+                user => found.push(id, user.flatten().map(|user| SearchedUser::new(user, view))),
             }
             if found.users.len() == limit {
                 found.next = Some(Position { value: None, id });

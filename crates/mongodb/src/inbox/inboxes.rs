@@ -47,7 +47,7 @@ pub struct InboxWork {
 impl InboxWork {
     /// The inboxes to clean up after a mutation.
     pub fn of(write_set: &WriteSet, mutation: &Mutation) -> Self {
-        let limits = InboxLimits::of(&mutation.policies);
+        let limits = InboxLimits::from_policies(&mutation.policies);
         let mut work = Self::default();
         for write in &write_set.writes {
             match write {
@@ -274,7 +274,7 @@ impl Collections {
         if record.user.tenant != *tenant {
             return Ok(Ok(None));
         }
-        let links = MergeLinks::of(&record);
+        let links = MergeLinks::from_record(&record);
         let mut listed = HashMap::new();
         for ids in links.listed.chunks(INBOXES_PER_COMMAND) {
             let filter = by_id(ids.iter().copied().map(id_value).collect());

@@ -238,7 +238,7 @@ pub fn read_holds(claims: &[RawDocumentBuf]) -> Vec<Hold> {
     for document in claims {
         let Some((key, claim)) = readable(Kind::Claim, read_claim(document)) else { continue };
         let key = IdentityKey::from_stored(key.to_owned());
-        holds.extend(key.and_then(|key| Hold::of(&key, &claim)));
+        holds.extend(key.and_then(|key| Hold::from_claim(&key, &claim)));
     }
     holds
 }

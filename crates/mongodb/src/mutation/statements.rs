@@ -98,7 +98,7 @@ impl Transaction<'_> {
                 }
                 Write::RemoveUser(id) => self.delete_user(*id).await?,
                 Write::Notify(user, notice) => {
-                    let limits = InboxLimits::of(&mutation.policies);
+                    let limits = InboxLimits::from_policies(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
                 Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}

@@ -208,7 +208,7 @@ impl Collections {
         });
         let found = self.find_documents(&self.users, filter, options).await?;
         let searched = |names: &UserNames, stored: StoredUser| match view {
-            View::Full => Ok(SearchedUser::of(names.record(&stored)?.user, view)),
+            View::Full => Ok(SearchedUser::new(names.record(&stored)?.user, view)),
             View::Basic => {
                 let wire = stored.wire.without_attributes();
                 let stored = StoredUser { wire: wire.clone(), ..stored };

@@ -114,7 +114,7 @@ pub struct UserClaims {
 impl UserClaims {
     /// The claims that a record lists.
     pub fn of(record: &Record) -> Self {
-        Self { id: record.id(), claims: record.claims(), links: MergeLinks::of(record) }
+        Self { id: record.id(), claims: record.claims(), links: MergeLinks::from_record(record) }
     }
 
     /// The other users that it names.

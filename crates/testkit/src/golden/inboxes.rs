@@ -26,7 +26,7 @@ pub async fn set_inbox_policies(store: &impl Mutations) {
 
 /// Fills inboxes of users of `fill`.
 pub async fn fill_inboxes(inboxes: &impl Inboxes) {
-    let limits = InboxLimits::of(&Policies::default());
+    let limits = InboxLimits::from_policies(&Policies::default());
     for n in 0..53 {
         let notice = notice(n, NoticeContent { subject: n.to_string(), ..Default::default() });
         deliver(inboxes, notice, vec![id(1)], limits).await;
@@ -51,7 +51,7 @@ pub async fn fill_shared_contents(inboxes: &impl Inboxes) {
     let content = NoticeContent { body: "x".repeat(300), ..Default::default() };
     let notice = notice(54, content);
     let (shared, users) = (notice.id, vec![id(1), id(2), id(3)]);
-    deliver(inboxes, notice, users, InboxLimits::of(&Policies::default())).await;
+    deliver(inboxes, notice, users, InboxLimits::from_policies(&Policies::default())).await;
     inboxes.change_inbox(id(2), InboxChange::Delete(shared)).await.unwrap();
 }
 

@@ -49,7 +49,7 @@ impl GrpcWeb {
     /// The request is no call: the response says why.
     pub fn new(messages: &Messages, request: &Request<Incoming>) -> Result<Option<Self>, Refused> {
         let content_type = request.headers().get(CONTENT_TYPE);
-        let Some(form) = content_type.and_then(Form::of) else { return Ok(None) };
+        let Some(form) = content_type.and_then(Form::from_content_type) else { return Ok(None) };
         if messages.shape == Shape::ClientStream {
             return Ok(None);
         }
@@ -120,7 +120,7 @@ impl CallProtocol for GrpcWeb {
 
 impl Form {
     /// The form of a content type, with any parameters.
-    fn of(content_type: &HeaderValue) -> Option<Self> {
+    fn from_content_type(content_type: &HeaderValue) -> Option<Self> {
         match request::media_type(content_type.to_str().ok()?).as_str() {
             "application/grpc-web" | "application/grpc-web+proto" => Some(Self::Binary),
             "application/grpc-web-text" | "application/grpc-web-text+proto" => Some(Self::Text),
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn content_types_have_their_form() {
-        let form = |text| Form::of(&HeaderValue::from_static(text));
+        let form = |text| Form::from_content_type(&HeaderValue::from_static(text));
         assert_eq!(form("application/grpc-web"), Some(Form::Binary));
         assert_eq!(form("Application/gRPC-Web+proto; x=y"), Some(Form::Binary));
         assert_eq!(form("application/grpc-web-text"), Some(Form::Text));

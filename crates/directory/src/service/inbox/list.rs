@@ -149,7 +149,7 @@ impl Directory {
             .collect::<Result<Vec<_>, _>>()?;
 
         let users = self.inboxes_of(context, user_id).await?;
-        let log = MutationLog::of(context, users.first().copied());
+        let log = MutationLog::from_context(context, users.first().copied());
         let outcome = match up_to {
             Some(time) => self.mark_up_to(&users, time).await,
             None => self.change_notices(context, &users, &ids, field, InboxChange::Read).await,
@@ -177,7 +177,7 @@ impl Directory {
     ) -> Result<(), Error> {
         let id = parse_notice_id("notice_id", notice_id)?;
         let users = self.inboxes_of(context, user_id).await?;
-        let log = MutationLog::of(context, users.first().copied());
+        let log = MutationLog::from_context(context, users.first().copied());
         let (field, change) = (|_| "notice_id".to_owned(), |_| InboxChange::Delete(id));
         let outcome = self.change_notices(context, &users, &[id], field, change).await;
         log.write_outcome(&outcome);
@@ -258,7 +258,7 @@ impl Directory {
     }
 
     async fn inbox_limits(&self, context: &RequestContext<'_>) -> Result<InboxLimits, Error> {
-        Ok(InboxLimits::of(&*self.policies(&context.tenant).await?))
+        Ok(InboxLimits::from_policies(&*self.policies(&context.tenant).await?))
     }
 }
 

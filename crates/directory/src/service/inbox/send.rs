@@ -75,7 +75,7 @@ impl Directory {
         context: &RequestContext<'_>,
         request: SendRequest<'_>,
     ) -> Result<SentNotice, Error> {
-        let log = MutationLog::of(context, None);
+        let log = MutationLog::from_context(context, None);
         let outcome = self.send(context, request).await;
         log.write_outcome(&outcome);
         outcome
@@ -103,7 +103,8 @@ impl Directory {
             for holder in self.holders(context, (id, send_time), &users).await? {
                 users.remove(&holder);
             }
-            users = self.without_full(users, send_time, InboxLimits::of(&policies)).await?;
+            users =
+                self.without_full(users, send_time, InboxLimits::from_policies(&policies)).await?;
         }
 
         let content = NoticeContent {
@@ -115,7 +116,7 @@ impl Directory {
         let delivery = Arc::new(Delivery {
             notice: Notice { id, send_time, expire_time: request.expire_time, content },
             users: users.into_iter().collect(),
-            limits: InboxLimits::of(&policies),
+            limits: InboxLimits::from_policies(&policies),
             clock_uncertain: context.now.clock_uncertain,
         });
         let delivered = match delivery.users.is_empty() {

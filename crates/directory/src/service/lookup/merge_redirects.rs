@@ -125,7 +125,7 @@ impl Directory {
             }
             match users.into_iter().collect::<Result<Vec<_>, _>>() {
                 Err(error) => chains[n].user = Err(error),
-                Ok(mut users) => match Chain::of(&ids, &users) {
+                Ok(mut users) => match Chain::from_users(&ids, &users) {
                     Chain::Whole => chains[n].user = Ok(users.pop().flatten()),
                     Chain::Circle => {
                         chains[n].user = Err(ItemError::MergeDamaged { user: ids[0] });
@@ -150,7 +150,7 @@ enum Chain {
 }
 
 impl Chain {
-    fn of(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> Self {
+    fn from_users(ids: &[LocalityId], users: &[Option<EncodedUser>]) -> Self {
         let mut next = users.iter().map(|user| merged_into(user.as_ref()?.state()));
         let is_linked = ids[1..].iter().all(|id| next.next().flatten() == Some(*id));
         match next.next().flatten() {

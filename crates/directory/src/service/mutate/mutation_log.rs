@@ -27,13 +27,13 @@ pub struct MutationLog<'a> {
 impl<'a> MutationLog<'a> {
     /// The entry of a call that concerns this user, or no user.
     pub fn new(call: &MutationCall<'a>, user: Option<LocalityId>) -> Self {
-        let mut log = Self::of(&call.context, user);
+        let mut log = Self::from_context(&call.context, user);
         log.is_pending = !call.dry_run;
         log
     }
 
     /// The entry of a call that changes something other than users and tenants.
-    pub fn of(context: &RequestContext<'a>, user: Option<LocalityId>) -> Self {
+    pub fn from_context(context: &RequestContext<'a>, user: Option<LocalityId>) -> Self {
         Self {
             caller: context.caller,
             tenant: context.tenant.clone(),

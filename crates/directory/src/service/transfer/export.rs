@@ -131,7 +131,7 @@ impl Export {
                 self.snapshot = None;
                 let search = &self.directory.backend.search;
                 let scanned = search.scan(&self.tenant, after, limit).await?;
-                scanned.map(|record| ExportedUser::of(&record))
+                scanned.map(|record| ExportedUser::from_record(&record))
             }
         };
         let size = |user: &ExportedUser| user.user.as_bytes().len() + user.internals.len();

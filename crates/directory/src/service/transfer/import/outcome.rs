@@ -58,7 +58,7 @@ pub struct LineReject {
 }
 
 impl LineReject {
-    fn of(error: Error) -> Self {
+    fn from_error(error: Error) -> Self {
         let field = match &error {
             Error::Invalid { field, .. }
             | Error::IdentityTaken { field, .. }
@@ -75,7 +75,7 @@ impl LineReject {
 impl LineOutcome {
     /// The outcome of a rejected line.
     pub fn rejected(error: Error) -> Self {
-        Self { rejects: vec![LineReject::of(error)], ..Self::default() }
+        Self { rejects: vec![LineReject::from_error(error)], ..Self::default() }
     }
 }
 
@@ -84,7 +84,7 @@ pub(super) fn imported(mut line: LineOutcome, outcome: Outcome) -> Result<LineOu
     let MutationReport::Imported(Imported { effect, skipped }) = outcome.report else {
         return Err(Error::Internal("an import without its report".into()));
     };
-    line.rejects.extend(skipped.iter().map(|skipped| LineReject::of(skipped.error())));
+    line.rejects.extend(skipped.iter().map(|skipped| LineReject::from_error(skipped.error())));
     line.rejects.sort_by_key(|reject| reject.identity);
     Ok(LineOutcome { effect: Some(effect), ..line })
 }
