@@ -229,8 +229,8 @@ async fn lines_with_ids_and_without_identities_come_back_too() {
     let users = client.admin.export_users(v1::ExportUsersRequest::default()).await.unwrap();
     let (mut users, mut states) = (users.into_inner(), Vec::new());
     while let Some(part) = users.message().await.unwrap() {
-        states.extend(part.users.into_iter().map(|own| own.user.unwrap().state()));
-        states.extend(part.user.map(|own| own.state()));
+        states.extend(part.users.into_iter().map(|user| user.user.unwrap().state()));
+        states.extend(part.user.map(|user| user.state()));
     }
     assert_eq!(states, [v1::State::Active; 2]);
 }
@@ -252,7 +252,8 @@ async fn corrected_lines_take_the_identities_of_users_that_an_undo_deleted() {
         assert_eq!(imported.counts(), (3, 0, 0, 0), "{:?}", imported.rejects);
         for (name, number) in [("ann", one), ("joe", two), ("eve", three)] {
             let found = client.resolve(phone(number, "")).await.unwrap().user.unwrap();
-            let emails: Vec<_> = found.identities.iter().map(|own| own.display.clone()).collect();
+            let emails: Vec<_> =
+                found.identities.iter().map(|identity| identity.display.clone()).collect();
             assert_eq!(emails, [format!("{name}@example.com"), number.to_owned()]);
         }
     }

@@ -121,7 +121,7 @@ async fn an_old_number_goes_to_the_user_who_verifies_it() {
     assert_eq!(owner_at(&mut client, Some(taken)).await, ann.user_id);
     let back = client.get(&former.user_id).await.unwrap();
     let of_phone = |user: &v1::User| {
-        user.identities.iter().find(|own| own.identifier == Some(number())).cloned()
+        user.identities.iter().find(|identity| identity.identifier == Some(number())).cloned()
     };
     let [back, before] = [&back, &former].map(|user| of_phone(user).unwrap().verify_time);
     assert_eq!(back, before);
@@ -173,7 +173,8 @@ async fn restoring_and_unmerging_leave_the_number_with_its_new_owner() {
             client.undelete(&former.user_id).await.unwrap();
         }
         let restored = client.get(&former.user_id).await.unwrap();
-        let names: Vec<_> = restored.identities.into_iter().map(|own| own.identifier).collect();
+        let names: Vec<_> =
+            restored.identities.into_iter().map(|identity| identity.identifier).collect();
         assert_eq!(names, [Some(email("former@example.com"))], "merged: {is_merged}");
         assert_eq!(client.get(&ann.user_id).await.unwrap(), winner);
     }

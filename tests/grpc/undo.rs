@@ -240,6 +240,6 @@ async fn watchers_by_type_and_users_hear_of_what_is_undone() {
 
     let request = v1::ListNoticesRequest { user_id: joe.user_id.clone(), ..Default::default() };
     let notices = client.inbox.list_notices(request).await.unwrap().into_inner().notices;
-    let subjects: Vec<_> = notices.into_iter().map(|own| own.subject).collect();
+    let subjects: Vec<_> = notices.into_iter().map(|notice| notice.subject).collect();
     assert_eq!(subjects, ["This account was disabled"; 3]);
 }

@@ -151,8 +151,10 @@ impl Credentials {
 
     /// The caller with this name, if one of its credentials has not expired.
     pub fn caller_named(&self, name: &str, now: SystemTime) -> Option<&Arc<Caller>> {
-        let is_valid = |own: &&Arc<Credential>| own.caller.name == name && !own.has_expired(now);
-        self.all.iter().find(is_valid).map(|own| &own.caller)
+        let is_valid = |credential: &&Arc<Credential>| {
+            credential.caller.name == name && !credential.has_expired(now)
+        };
+        self.all.iter().find(is_valid).map(|credential| &credential.caller)
     }
 
     /// The caller with this token, a client certificate of these names, or both. None if the token
@@ -202,7 +204,7 @@ impl Credential {
 
     /// Whether both have one token.
     fn has_token_of(&self, other: &Self) -> bool {
-        let hash = |own: &Self| own.token.as_ref().map(ToString::to_string);
+        let hash = |credential: &Self| credential.token.as_ref().map(ToString::to_string);
         hash(self) == hash(other)
     }
 

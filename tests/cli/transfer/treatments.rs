@@ -28,7 +28,7 @@ fn person(name: &str, is_later: bool) -> Value {
 fn shown(server: &HttpServer, name: &str) -> (String, String, [bool; 2], Vec<String>) {
     let user = one(&server.server, &["user", "get", &format!("handle:{name}")])["user"].clone();
     let identities = user["identities"].as_array().unwrap();
-    let emails = identities.iter().filter_map(|own| own["identifier"]["email"].as_str());
+    let emails = identities.iter().filter_map(|identity| identity["identifier"]["email"].as_str());
     let emails = emails.map(|email| email.rsplit('@').next().unwrap().to_owned());
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     (

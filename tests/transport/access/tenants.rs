@@ -241,7 +241,7 @@ async fn a_call_in_one_tenant_changes_no_other() {
     }
     done.dedup();
     for name in ["StartBulkChange", "UndoOperation", "SendNotice", "UpdateTenant", "DeleteTenant"] {
-        assert!(done.iter().any(|own| own == name), "{name} did nothing: {done:?}");
+        assert!(done.iter().any(|known| known == name), "{name} did nothing: {done:?}");
     }
     assert!(refused > 60, "{refused}");
 }

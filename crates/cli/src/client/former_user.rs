@@ -81,7 +81,7 @@ pub async fn merged_owner(
                 let gained = changes.identities.iter().filter(|change| change.before.is_none());
                 let mut after =
                     gained.filter_map(|change| change.after.as_ref()?.identifier.as_ref());
-                if after.any(|own| *own == wanted) {
+                if after.any(|known| *known == wanted) {
                     return Some(changes.other_user_id);
                 }
             }

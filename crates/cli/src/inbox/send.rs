@@ -54,7 +54,11 @@ pub async fn send(command: Send) -> Result<(), Failure> {
         notice: Some(NoticeContent {
             subject: command.subject,
             body: command.body,
-            attributes: command.attributes.into_iter().map(|own| (own.name, own.value)).collect(),
+            attributes: command
+                .attributes
+                .into_iter()
+                .map(|attribute| (attribute.name, attribute.value))
+                .collect(),
             expire_time: command.expires,
         }),
         request_id,
@@ -80,7 +84,9 @@ pub async fn send(command: Send) -> Result<(), Failure> {
 fn message(user: &UserRef) -> Recipient {
     let recipient = match user {
         UserRef::Id(id) => recipient::Recipient::UserId(id.clone()),
-        UserRef::Identifier(own) => recipient::Recipient::Identifier(own.message.clone()),
+        UserRef::Identifier(identifier) => {
+            recipient::Recipient::Identifier(identifier.message.clone())
+        }
     };
     Recipient { recipient: Some(recipient) }
 }
@@ -88,6 +94,6 @@ fn message(user: &UserRef) -> Recipient {
 fn text(user: &UserRef) -> String {
     match user {
         UserRef::Id(id) => printable(id).into_owned(),
-        UserRef::Identifier(own) => printable(&own.text).into_owned(),
+        UserRef::Identifier(identifier) => printable(&identifier.text).into_owned(),
     }
 }

@@ -59,7 +59,7 @@ async fn import(command: Import) -> Result<(), Failure> {
     match outcome {
         Ok(tally) => {
             let (changes, json) = (changes.finish()?, session.json());
-            let reasons = rejects.reasons().into_iter().map(|(name, own)| (name, own.count));
+            let reasons = rejects.reasons().into_iter().map(|(name, reason)| (name, reason.count));
             let (reasons, operation_id) = (reasons.collect(), session.operation_id());
             let summary = Summary {
                 progress,

@@ -55,7 +55,11 @@ fn message(user: SampleUser) -> User {
     User {
         display_name: user.display_name,
         identities: user.identifiers.iter().filter_map(|text| identity(text)).collect(),
-        attributes: user.attributes.into_iter().map(|(name, own)| (name, value(own))).collect(),
+        attributes: user
+            .attributes
+            .into_iter()
+            .map(|(name, attribute)| (name, value(attribute)))
+            .collect(),
         ..User::default()
     }
 }

@@ -109,7 +109,8 @@ impl ReferenceModel {
         now: i64,
     ) -> Option<(Option<LocalityId>, bool, Option<Timestamp>)> {
         for (id, person) in &self.people {
-            if let Some((_, guard)) = person.keys().into_iter().find(|(own, _)| own == key) {
+            if let Some((_, guard)) = person.keys().into_iter().find(|(claimed, _)| claimed == key)
+            {
                 return Some((Some(*id), guard, None));
             }
         }

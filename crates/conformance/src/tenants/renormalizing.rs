@@ -201,13 +201,15 @@ pub async fn a_display_form_of_another_identifier_does_not_count(
         ],
     )
     .await?;
-    let forms: Vec<_> = user.identities.iter().map(|own| own.identifier.clone()).collect();
+    let forms: Vec<_> =
+        user.identities.iter().map(|identity| identity.identifier.clone()).collect();
     let mut after = user;
     for form in &forms {
         let change = UserChange::Renormalize(form.clone());
         after = f.mutate(Mutation { rules: LATER, ..f.mutation(after.id, change) }).await?;
     }
-    let moved: Vec<_> = after.identities.iter().map(|own| own.identifier.clone()).collect();
+    let moved: Vec<_> =
+        after.identities.iter().map(|identity| identity.identifier.clone()).collect();
     equal(&moved, &forms, "the identifiers")?;
     f.free(&["email:eve@example.com", "handle:eve"]).await
 }

@@ -142,8 +142,8 @@ impl History<'_> {
 
 /// Fails if a user has two primary identities of a kind.
 fn check_primaries(record: &Record) -> Result<(), Failure> {
-    let primaries = record.user.identities.iter().filter(|own| own.primary);
-    let kinds: Vec<_> = primaries.map(|own| own.identifier.kind().as_str()).collect();
+    let primaries = record.user.identities.iter().filter(|identity| identity.primary);
+    let kinds: Vec<_> = primaries.map(|identity| identity.identifier.kind().as_str()).collect();
     let distinct: BTreeSet<_> = kinds.iter().collect();
     equal(&distinct.len(), &kinds.len(), &format!("the primary identities of {}", record.id()))
 }

@@ -57,9 +57,10 @@ impl Expected {
 impl Visible {
     pub fn new(record: &Record, now: Timestamp) -> Self {
         let user = &record.user;
-        let identity = |own: &polynym_directory::Identity| {
-            let fields = (own.display.clone(), own.verification.clone(), own.primary);
-            (own.identifier.clone(), fields)
+        let identity = |identity: &polynym_directory::Identity| {
+            let fields =
+                (identity.display.clone(), identity.verification.clone(), identity.primary);
+            (identity.identifier.clone(), fields)
         };
         let holds = record.internals.holds.iter().filter(|hold| !hold.guard && hold.until > now);
         Self {
@@ -324,13 +325,14 @@ fn wanted(record: &Record, now: Timestamp) -> BTreeSet<IdentityKey> {
 /// The keys of all guards that the identities of a user need.
 fn guards(record: &Record) -> Vec<IdentityKey> {
     let identities = record.user.identities.iter();
-    let guards = identities.filter_map(|own| own.identifier.guard());
+    let guards = identities.filter_map(|identity| identity.identifier.guard());
     guards.map(|guard| IdentityKey::of_guard(record.user.tenant.as_str(), &guard)).collect()
 }
 
 /// Whether a user has handles that look alike, which the policies may not allow any more.
 fn looks_like_itself(record: &Record) -> bool {
     let identities = record.user.identities.iter();
-    let mut keys: BTreeSet<_> = identities.map(|own| record.user.key(&own.identifier)).collect();
+    let mut keys: BTreeSet<_> =
+        identities.map(|identity| record.user.key(&identity.identifier)).collect();
     !guards(record).into_iter().all(|guard| keys.insert(guard))
 }

@@ -32,13 +32,13 @@ pub async fn inspect(
     settings: Settings,
     types: BTreeMap<String, ValueType>,
 ) {
-    let (own, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
+    let (upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
-        if own.is_table {
-            let open = || Ok(own.file.reader(stop.clone()));
-            table(open, given, &own.snapshot().names, types)
+        if upload.is_table {
+            let open = || Ok(upload.file.reader(stop.clone()));
+            table(open, given, &upload.snapshot().names, types)
         } else {
-            lines(own.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
+            lines(upload.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
         }
     });
     let outcome = read.await.unwrap_or_else(|error| Err(error.to_string()));
@@ -151,7 +151,9 @@ fn row(line: i64, user: &User) -> SampleRow {
         line,
         name: shown(&view.name),
         identities: identities.map(|identity| shown(&identity.value)).collect(),
-        attributes: attributes.map(|own| (shown(&own.name), shown(&own.value))).collect(),
+        attributes: attributes
+            .map(|attribute| (shown(&attribute.name), shown(&attribute.value)))
+            .collect(),
         error: String::new(),
     }
 }

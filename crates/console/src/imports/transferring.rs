@@ -97,11 +97,11 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     }
     outcome.progress = sent.progress;
     outcome.rejected = sent.progress.rejected + sent.rejected_here;
-    let reasons = rejects.reasons().into_iter().map(|(name, own)| RejectReason {
+    let reasons = rejects.reasons().into_iter().map(|(name, reason)| RejectReason {
         name,
-        count: own.count,
-        line: own.line,
-        message: shown(&advice(&own.message)),
+        count: reason.count,
+        line: reason.line,
+        message: shown(&advice(&reason.message)),
     });
     outcome.reasons = reasons.collect();
     outcome

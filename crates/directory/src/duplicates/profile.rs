@@ -144,10 +144,12 @@ impl ProfileReader {
     /// The profile of a user, without the addresses that are held for it.
     pub fn profile(&self, user: &User) -> Profile {
         let identifiers = || user.identities.iter().map(|identity| &identity.identifier);
-        let owned = identifiers().filter_map(|own| self.contact(own, Source::Identity));
+        let owned =
+            identifiers().filter_map(|identifier| self.contact(identifier, Source::Identity));
         let texts = user.attributes.values().flat_map(texts);
         let typed = texts.filter_map(|text| self.typed_contact(text)).take(MAX_TYPED_CONTACTS);
-        let handles = identifiers().filter(|own| own.kind() == Kind::Handle).take(MAX_HANDLES);
+        let handles =
+            identifiers().filter(|identifier| identifier.kind() == Kind::Handle).take(MAX_HANDLES);
 
         let name = name::name_form(&user.display_name).map(|form| self.hash("name", &form));
         let marks = name.map(|name| self.marks(user).map(move |(mark, _)| mark ^ name));

@@ -17,7 +17,7 @@ pub fn internals_message(record: &Record) -> Message {
         &record.internals;
     Message {
         disabled: *disabled,
-        guarded_handles: guards.iter().map(|own| own.handle.canonical().to_owned()).collect(),
+        guarded_handles: guards.iter().map(|guard| guard.handle.canonical().to_owned()).collect(),
         holds: holds.iter().filter_map(hold_message).collect(),
         merged_user_ids: merged.iter().map(ToString::to_string).collect(),
         undo: undo.as_deref().map(|undo| Box::new(undo_message(undo))),

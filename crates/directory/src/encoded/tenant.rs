@@ -34,8 +34,8 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     message.create_time = Some(time_message(tenant.since));
     if let Some(policies) = &mut message.policies {
-        policies.history_retention.take_if(|own| *own == span(HISTORY_RETENTION));
-        policies.inbox_retention.take_if(|own| *own == span(INBOX_RETENTION));
+        policies.history_retention.take_if(|retention| *retention == span(HISTORY_RETENTION));
+        policies.inbox_retention.take_if(|retention| *retention == span(INBOX_RETENTION));
         if policies.inbox_limit == INBOX_LIMIT as i32 {
             policies.inbox_limit = 0;
         }
@@ -122,8 +122,12 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         history_retention: Some(span(policies.history_retention)),
         history_since_time: policies.history_since.map(time_message),
         history_change_time: policies.history_change.map(time_message),
-        history_extend_time: policies.history_extension.map(|own| time_message(own.time)),
-        history_former_retention: policies.history_extension.map(|own| span(own.former)),
+        history_extend_time: policies
+            .history_extension
+            .map(|extension| time_message(extension.time)),
+        history_former_retention: policies
+            .history_extension
+            .map(|extension| span(extension.former)),
         inbox_retention: Some(span(policies.inbox_retention)),
         inbox_limit: policies.inbox_limit as i32,
         rule_notices: policies.rule_notices,
@@ -193,7 +197,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
         attributes: message
             .attribute_definitions
             .into_iter()
-            .filter_map(|own| Some((own.name.clone(), read_definition(&own)?)))
+            .filter_map(|definition| Some((definition.name.clone(), read_definition(&definition)?)))
             .collect(),
         history_retention: message.history_retention.map_or(HISTORY_RETENTION, read_span),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),

@@ -134,12 +134,11 @@ impl ImportedUser {
             return Cow::Borrowed(self);
         }
         let provider = |one: &Identifier| one.social_parts().map(|(name, _)| name.into_owned());
-        let is_lacked = |own: &ImportedIdentity| {
-            let own = &own.new.identifier;
-            user.identities
-                .iter()
-                .map(|one| &one.identifier)
-                .all(|present| present.kind() != own.kind() || provider(present) != provider(own))
+        let is_lacked = |identity: &ImportedIdentity| {
+            let lacked = &identity.new.identifier;
+            user.identities.iter().map(|one| &one.identifier).all(|present| {
+                present.kind() != lacked.kind() || provider(present) != provider(lacked)
+            })
         };
         let mut line = self.clone();
         line.identities.retain(is_lacked);
@@ -186,7 +185,8 @@ impl ImportedUser {
     pub(crate) fn names_others(&self) -> bool {
         let internals = self.internals.as_ref();
         matches!(self.state, State::Merged { .. })
-            || internals.is_some_and(|own| own.undo.is_some() || !own.merged.is_empty())
+            || internals
+                .is_some_and(|internals| internals.undo.is_some() || !internals.merged.is_empty())
     }
 
     /// Whether the line describes this user. Absent times and identities that may be skipped are
@@ -221,7 +221,7 @@ impl ImportedUser {
             let wanted = self.attributes.get(name);
             return wanted.is_some() && wanted == user.attributes.get(name);
         }
-        let mut keys = self.identities.iter().map(|own| &own.new.identifier);
+        let mut keys = self.identities.iter().map(|identity| &identity.new.identifier);
         keys.any(|key| self.reimport.finds_by(key) && user.identity(key).is_some())
     }
 
@@ -237,7 +237,10 @@ impl ImportedUser {
     /// Whether a line without an id describes this user.
     pub(crate) fn describes(&self, user: &User) -> bool {
         !self.identities.is_empty()
-            && self.identities.iter().all(|own| user.identity(&own.new.identifier).is_some())
+            && self
+                .identities
+                .iter()
+                .all(|identity| user.identity(&identity.new.identifier).is_some())
             && self.display_name == user.display_name
             && self.attributes == user.attributes
     }

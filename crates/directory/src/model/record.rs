@@ -111,7 +111,7 @@ impl MergeSnapshot {
             check_text("internals.undo.display_name", name)?;
         }
         let mut changed = self.primary_attributes().into_iter();
-        changed.try_for_each(|own| attribute::check(&own, "internals.undo.attributes"))
+        changed.try_for_each(|attribute| attribute::check(&attribute, "internals.undo.attributes"))
     }
 }
 
@@ -129,7 +129,8 @@ impl Record {
     /// Whether the user may have an event at `time` or later. An imported user may have an update
     /// time before its import; its identities tell when that was.
     pub fn may_have_changed_since(&self, time: Timestamp) -> bool {
-        let mut import_times = self.user.identities.iter().filter_map(|own| own.import_time);
+        let mut import_times =
+            self.user.identities.iter().filter_map(|identity| identity.import_time);
         self.user.update_time >= time
             || self.user.identities.is_empty()
             || import_times.any(|imported| imported >= time)

@@ -37,7 +37,9 @@ impl Mutation {
         match change {
             UserChange::Create(new) => claims.extend(new.identities.iter().map(key)),
             UserChange::Import(imported) => {
-                claims.extend(imported.identities.iter().flat_map(|own| import::keys(self, own)));
+                claims.extend(
+                    imported.identities.iter().flat_map(|identity| import::keys(self, identity)),
+                );
             }
             UserChange::Link(new) | UserChange::Replace(_, new) => claims.push(key(new)),
             UserChange::Merge(other, _) | UserChange::Unmerge(other) => users.push(*other),

@@ -56,7 +56,7 @@ fn check_absent(
     if imported.has_id || !imported.reimport.finds_users() {
         return Ok(());
     }
-    let identifiers = imported.identities.iter().map(|own| &own.new.identifier);
+    let identifiers = imported.identities.iter().map(|identity| &identity.new.identifier);
     let named = identifiers.filter(|identifier| imported.reimport.finds_by(identifier));
     let claims = read_set.read_claims(named.map(|named| mutation.key(named)).collect())?;
     match claims.iter().find_map(|(key, claim)| Some((key, claim.resolves_to()?))) {
@@ -165,7 +165,8 @@ fn skip_conflicts(
         return Ok(existing(owner));
     }
     if let Some(internals) = &mut kept.internals {
-        let handles: HashSet<_> = kept.identities.iter().map(|own| &own.new.identifier).collect();
+        let handles: HashSet<_> =
+            kept.identities.iter().map(|identity| &identity.new.identifier).collect();
         internals.guards.retain(|guarded| handles.contains(&guarded.handle));
     }
 
@@ -241,7 +242,7 @@ pub fn givers<'v>(
     undone: &[&'v Record],
 ) -> Vec<UserTransition<'v>> {
     let wanted: HashSet<IdentityKey> =
-        identities.iter().flat_map(|own| keys(mutation, own)).collect();
+        identities.iter().flat_map(|identity| keys(mutation, identity)).collect();
     let transition = |before: &&'v Record| {
         let mut after = Record::clone(before);
         for n in (0..after.user.identities.len()).rev() {
@@ -285,7 +286,8 @@ fn reserved(
     if imported.internals.is_some() {
         return None;
     }
-    let reserved = identities.iter().find(|own| mutation.policies.reserves(&own.new.identifier))?;
+    let reserved =
+        identities.iter().find(|identity| mutation.policies.reserves(&identity.new.identifier))?;
     Some(SkippedIdentity { index: reserved.index, reason: SkipReason::Reserved })
 }
 

@@ -67,18 +67,20 @@ pub fn advance(
 impl PurgeProgress {
     /// Whether it is about these users, and their histories have not grown since.
     fn is_current(&self, read_set: &ReadSet, removed: &[&Record]) -> Result<bool, DecideError> {
-        let is_same = self.histories.iter().zip(removed).all(|(own, user)| own.user == user.id());
+        let is_same =
+            self.histories.iter().zip(removed).all(|(history, user)| history.user == user.id());
         let is_redacting = self.redacted.is_some() || self.cursor.is_some();
         let (known, wanted) = (self.histories.len(), removed.len());
         if !is_same || known > wanted || is_redacting && known < wanted {
             return Ok(false);
         }
-        let newest = |own: &OwnHistory| HistoryPart { user: own.user, cursor: None, limit: 1 };
+        let newest =
+            |history: &OwnHistory| HistoryPart { user: history.user, cursor: None, limit: 1 };
         read_set.read_histories(&self.histories.iter().map(newest).collect::<Vec<_>>())?;
-        for own in &self.histories {
-            let newest = newest(own);
+        for history in &self.histories {
+            let newest = newest(history);
             let events = &read_set.read_history(newest)?.events;
-            if events.first().map_or(0, |event| event.sequence) != own.newest {
+            if events.first().map_or(0, |event| event.sequence) != history.newest {
                 return Ok(false);
             }
         }
@@ -110,43 +112,42 @@ impl Step<'_> {
         let mut values = ValueSet::default();
         for (part, record) in first.into_iter().zip(removed.iter().skip(known)) {
             values.add_user(&record.user);
-            let own =
+            let history =
                 OwnHistory { user: record.id(), newest: 0, parts: Vec::new(), is_collected: false };
-            let own = self.collect_part(own, part, &mut values)?;
-            self.progress.histories.push(own);
+            let history = self.collect_part(history, part, &mut values)?;
+            self.progress.histories.push(history);
         }
         for n in 0..self.progress.histories.len() {
-            let own = self.progress.histories[n].clone();
-            if own.is_collected || self.events == 0 {
+            let history = self.progress.histories[n].clone();
+            if history.is_collected || self.events == 0 {
                 continue;
             }
             // A part that was read in this step is in the cursors already.
-            let cursor = own.parts.last().copied();
-            let part = HistoryPart { user: own.user, cursor, limit: self.events };
-            self.progress.histories[n] = self.collect_part(own, part, &mut values)?;
+            let cursor = history.parts.last().copied();
+            let part = HistoryPart { user: history.user, cursor, limit: self.events };
+            self.progress.histories[n] = self.collect_part(history, part, &mut values)?;
         }
         self.progress.values.push(values);
         let histories = &self.progress.histories;
-        Ok(histories.len() == removed.len() && histories.iter().all(|own| own.is_collected))
+        Ok(histories.len() == removed.len() && histories.iter().all(|history| history.is_collected))
     }
 
     /// Collects the values of the next part of a history.
     fn collect_part(
         &mut self,
-        own: OwnHistory,
+        mut history: OwnHistory,
         part: HistoryPart,
         values: &mut ValueSet,
     ) -> Result<OwnHistory, DecideError> {
-        let mut own = own;
         let read = self.read_set.read_history(part)?;
         self.events = self.events.saturating_sub(read.events.len().max(1));
         if part.cursor.is_none() {
-            own.newest = read.events.first().map_or(0, |event| event.sequence);
+            history.newest = read.events.first().map_or(0, |event| event.sequence);
         }
         read.events.iter().for_each(|event| values.add_event(event));
-        own.parts.extend(read.next);
-        own.is_collected = read.next.is_none();
-        Ok(own)
+        history.parts.extend(read.next);
+        history.is_collected = read.next.is_none();
+        Ok(history)
     }
 
     /// Removes the values from the events of others. Returns whether it has come to the last. Reads
@@ -208,25 +209,27 @@ impl Step<'_> {
     /// Removes the oldest parts of histories that have several. Returns whether there were none.
     fn remove_older_parts(&mut self) -> Result<bool, DecideError> {
         let limit = self.mutation.limits.purge_events.max(1);
-        let has_parts = |own: &&mut OwnHistory| !own.parts.is_empty();
+        let has_parts = |history: &&mut OwnHistory| !history.parts.is_empty();
         let mut is_last = true;
-        for own in self.progress.histories.iter_mut().filter(has_parts) {
+        for history in self.progress.histories.iter_mut().filter(has_parts) {
             is_last = false;
             if self.events == 0 {
                 break;
             }
-            let cursor = own.parts.last().copied();
-            let part = HistoryPart { user: own.user, cursor, limit: self.events };
+            let cursor = history.parts.last().copied();
+            let part = HistoryPart { user: history.user, cursor, limit: self.events };
             let read = self.read_set.read_history(part)?;
             if let Some(older) = read.next {
                 // A part is removed whole: a large one by a transaction of its own.
-                own.parts.extend(Some(older).filter(|_| self.events == limit));
+                history.parts.extend(Some(older).filter(|_| self.events == limit));
                 break;
             }
             self.events = self.events.saturating_sub(read.events.len().max(1));
             let lost = read.events.iter().flat_map(|event| event.lost_keys());
-            self.writes.extend(lost.map(|key| Write::ForgetOwnership(key, own.user)));
-            self.writes.extend(own.parts.pop().map(|cursor| Write::RemoveEvents(own.user, cursor)));
+            self.writes.extend(lost.map(|key| Write::ForgetOwnership(key, history.user)));
+            self.writes.extend(
+                history.parts.pop().map(|cursor| Write::RemoveEvents(history.user, cursor)),
+            );
         }
         Ok(is_last)
     }
@@ -235,7 +238,7 @@ impl Step<'_> {
 impl ValueSet {
     /// Adds the present values of a purged user.
     fn add_user(&mut self, user: &User) {
-        let keys = user.identities.iter().map(|own| user_key(user, own));
+        let keys = user.identities.iter().map(|identity| user_key(user, identity));
         self.hashes.extend(keys.map(|key| key_hash(&key)));
         let fields = recorded_fields(user);
         self.hashes.extend(fields.iter().map(|(path, value)| field_hash(path, value)));
@@ -248,7 +251,8 @@ impl ValueSet {
         }
         for change in &event.changes.identities {
             let identities = change.before.iter().chain(&change.after);
-            let keys = identities.map(|own| IdentityKey::new(tenant(event), &own.identifier));
+            let keys =
+                identities.map(|identity| IdentityKey::new(tenant(event), &identity.identifier));
             self.hashes.extend(keys.map(|key| key_hash(&key)));
         }
         for FieldChange { path, before, after } in &event.changes.fields {
@@ -271,7 +275,7 @@ impl PurgedValues {
     ) -> Vec<Write> {
         let values = ForeignValues {
             values: self,
-            present_keys: user.identities.iter().map(|own| user_key(user, own)).collect(),
+            present_keys: user.identities.iter().map(|identity| user_key(user, identity)).collect(),
             present: recorded_fields(user),
             since,
         };
@@ -301,11 +305,9 @@ impl ForeignValues<'_> {
     fn redacted(&self, event: &Event) -> Option<Event> {
         let mut after = event.clone();
         after.changes.identities.retain(|change| {
-            change
-                .before
-                .as_ref()
-                .or(change.after.as_ref())
-                .is_none_or(|own| !self.has_key(&IdentityKey::new(tenant(event), &own.identifier)))
+            change.before.as_ref().or(change.after.as_ref()).is_none_or(|identity| {
+                !self.has_key(&IdentityKey::new(tenant(event), &identity.identifier))
+            })
         });
         after.changes.holds.retain(|hold| !self.has_key(&hold.key));
         if event.time >= self.since {

@@ -186,7 +186,8 @@ fn accepted<'i>(
 ) -> Result<(Cow<'i, ImportedUser>, Vec<SkippedIdentity>), DecideError> {
     let user = &before.user;
     if imported.on_conflict == OnConflict::Reject {
-        let is_new = |own: &&ImportedIdentity| user.identity(&own.new.identifier).is_none();
+        let is_new =
+            |identity: &&ImportedIdentity| user.identity(&identity.new.identifier).is_none();
         let new: Vec<_> = imported.identities.iter().filter(is_new).cloned().collect();
         import::check_reserved(mutation, imported, &new)?;
         return Ok((Cow::Borrowed(imported), Vec::new()));
@@ -205,7 +206,7 @@ fn undone_users<'v>(
     id: LocalityId,
     imported: &ImportedUser,
 ) -> Result<Vec<&'v Record>, DecideError> {
-    let keys = imported.identities.iter().flat_map(|own| import::keys(mutation, own));
+    let keys = imported.identities.iter().flat_map(|identity| import::keys(mutation, identity));
     let claims = read_set.read_claims(keys.collect())?;
     let mut ids = vec![id];
     for (_, claim) in claims.iter().filter(|(_, claim)| claim.hold.is_none()) {
@@ -297,17 +298,17 @@ fn restored(mutation: &Mutation, before: &Record, imported: &ImportedUser) -> Re
     let has = |guarded: &Guarded| created.user.identity(&guarded.handle).is_some();
     after.internals.guards.retain(has);
     let mut identities = Vec::with_capacity(created.user.identities.len());
-    for own in created.user.identities {
-        identities.push(match before.user.identity(&own.identifier) {
+    for identity in created.user.identities {
+        identities.push(match before.user.identity(&identity.identifier) {
             Some(present) => Identity {
-                display: own.display,
-                verification: own.verification,
-                primary: own.primary,
+                display: identity.display,
+                verification: identity.verification,
+                primary: identity.primary,
                 ..present.clone()
             },
             None => {
-                after.guard(&own.identifier, &mutation.policies);
-                own
+                after.guard(&identity.identifier, &mutation.policies);
+                identity
             }
         });
     }
@@ -346,8 +347,8 @@ fn apply(mutation: &Mutation, imported: &ImportedUser, record: &mut Record) -> R
         }
     }
     remove_identities(mutation, imported, record)?;
-    for own in &imported.identities {
-        user_edits::link(mutation, record, &own.new, |time| own.identity(time));
+    for identity in &imported.identities {
+        user_edits::link(mutation, record, &identity.new, |time| identity.identity(time));
     }
     Ok(())
 }
@@ -362,14 +363,15 @@ fn remove_identities(
     let mut without_primary = Vec::new();
     for n in (0..record.user.identities.len()).rev() {
         let identifier = &record.user.identities[n].identifier;
-        let is_listed = imported.identities.iter().any(|own| own.new.identifier == *identifier);
+        let is_listed =
+            imported.identities.iter().any(|identity| identity.new.identifier == *identifier);
         if is_listed || !imported.clears_identity(identifier) {
             continue;
         }
         let (lost, _) = record.remove_identity(n);
         without_primary.extend(lost.primary.then_some(lost.identifier.kind()));
     }
-    let mut kinds = record.user.identities.iter().map(|own| own.identifier.kind());
+    let mut kinds = record.user.identities.iter().map(|identity| identity.identifier.kind());
     if mutation.policies.keep_primary && kinds.any(|kind| without_primary.contains(&kind)) {
         return Err(Error::PrimaryIdentity);
     }

@@ -96,9 +96,9 @@ fn reverted<'v>(
 /// Keeps the primary identities that changes without events have made primary: one that comes back
 /// takes no place of theirs.
 fn keep_primaries(present: &User, after: &mut User) {
-    for own in present.identities.iter().filter(|own| own.primary) {
-        if after.identity(&own.identifier).is_some_and(|kept| kept.primary) {
-            after.make_primary(&own.identifier);
+    for identity in present.identities.iter().filter(|identity| identity.primary) {
+        if after.identity(&identity.identifier).is_some_and(|kept| kept.primary) {
+            after.make_primary(&identity.identifier);
         }
     }
 }

@@ -36,7 +36,8 @@ fn content(mutation: &Mutation, event: &Event) -> Option<NoticeContent> {
     let (rule, subject, body) = match event.kind {
         EventKind::IdentityTakenOver => {
             let mut lost = event.changes.lost_identities();
-            let lately = if lost.any(|own| own.verification.is_some()) { " lately" } else { "" };
+            let lately =
+                if lost.any(|identity| identity.verification.is_some()) { " lately" } else { "" };
             let body = format!(
                 "This account had {}, not verified{lately}. Another account has verified it and \
                  owns it.",

@@ -69,8 +69,8 @@ impl Directory {
         let tenant = self.tenant(&context.tenant).await?;
         let query = query(context, &request)?;
         let UsageQuery { from, to, resolution, .. } = query;
-        let own = UsageQuery { from: from.max(begin(&tenant, resolution)), ..query };
-        let mut points = self.backend.usage.usage(own, MAX_POINTS + 1).await?;
+        let query = UsageQuery { from: from.max(begin(&tenant, resolution)), ..query };
+        let mut points = self.backend.usage.usage(query, MAX_POINTS + 1).await?;
         if points.len() > MAX_POINTS {
             let (what, count) = ("counters in an answer", points.len());
             return Err(Error::TooMany { what, limit: MAX_POINTS, count });

@@ -71,7 +71,7 @@ impl IndexCheck {
         let Some(id) = index_key::user(entry) else { return Ok(false) };
         let Some(record) = self.snapshot.users.get(id.as_bytes())? else { return Ok(false) };
         let entries = self.entries_of(id, record.value())?;
-        let has = |entries: Entries| entries.allowed.iter().any(|own| own == entry);
+        let has = |entries: Entries| entries.allowed.iter().any(|known| known == entry);
         Ok(entries.is_none_or(has))
     }
 

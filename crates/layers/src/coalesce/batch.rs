@@ -96,10 +96,10 @@ impl<G: Group> Batch<G> {
         let mut indexes = self.indexes.as_slice();
         let mut waiting = Vec::new();
         for (n, (count, answer)) in self.callers.iter().enumerate() {
-            let (own, others) = indexes.split_at(*count);
+            let (first, others) = indexes.split_at(*count);
             indexes = others;
             if answer.as_ref().is_some_and(|answer| !answer.is_closed()) {
-                waiting.push((n, own.iter().map(|index| self.keys[*index].clone()).collect()));
+                waiting.push((n, first.iter().map(|index| self.keys[*index].clone()).collect()));
             }
         }
         waiting
@@ -111,12 +111,12 @@ impl<G: Group> Batch<G> {
         let is_away = |n: &usize| found.get(*n).is_some_and(is_unavailable);
         let (mut indexes, mut look_ups) = (self.indexes.as_slice(), Vec::new());
         for (count, answer) in &mut self.callers {
-            let (own, others) = indexes.split_at(*count);
+            let (first, others) = indexes.split_at(*count);
             indexes = others;
-            if own.iter().all(is_away)
+            if first.iter().all(is_away)
                 && let Some(answer) = answer.take()
             {
-                let keys = own.iter().map(|index| self.keys[*index].clone()).collect();
+                let keys = first.iter().map(|index| self.keys[*index].clone()).collect();
                 look_ups.push(LookUp { keys, answer });
             }
         }

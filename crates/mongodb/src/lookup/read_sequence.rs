@@ -52,7 +52,10 @@ impl<'s> ReadSequence<'s> {
 impl OrderedReads for ReadSequence<'_> {
     async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         let keys = keys.to_vec();
-        self.next(|own, mut finds| async move { own.claims(&mut finds, &keys).await }).await
+        self.next(
+            |collections, mut finds| async move { collections.claims(&mut finds, &keys).await },
+        )
+        .await
     }
 
     async fn ended_ownerships(
@@ -60,8 +63,10 @@ impl OrderedReads for ReadSequence<'_> {
         keys: &[IdentityKey],
     ) -> Result<Vec<EndedOwnerships>, Error> {
         let keys = keys.to_vec();
-        self.next(|own, mut finds| async move { own.ended_ownerships(&mut finds, &keys).await })
-            .await
+        self.next(|collections, mut finds| async move {
+            collections.ended_ownerships(&mut finds, &keys).await
+        })
+        .await
     }
 
     async fn get(
@@ -71,10 +76,10 @@ impl OrderedReads for ReadSequence<'_> {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.next(|own, mut finds| async move {
-            let mut mode = ReadMode::Ordered { finds: &mut finds, time: own.timeout };
+        self.next(|collections, mut finds| async move {
+            let mut mode = ReadMode::Ordered { finds: &mut finds, time: collections.timeout };
             let ids = ids.iter().copied().map(Some);
-            let (users, _) = own.users(ids, &mut mode, view).await?;
+            let (users, _) = collections.users(ids, &mut mode, view).await?;
             Ok(of_tenant(&tenant, users))
         })
         .await
@@ -88,8 +93,8 @@ impl OrderedReads for ReadSequence<'_> {
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         let tenant = tenant.clone();
-        self.next(|own, mut finds| async move {
-            own.history(&mut finds, &tenant, user, cursor, limit).await
+        self.next(|collections, mut finds| async move {
+            collections.history(&mut finds, &tenant, user, cursor, limit).await
         })
         .await
     }

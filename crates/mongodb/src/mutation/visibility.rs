@@ -37,7 +37,8 @@ impl Written {
             self.tenant = Some(mutation.tenant.clone());
         }
         if let Some(user) = &outcome.user {
-            let key = |own: &Identity| IdentityKey::new(user.tenant.as_str(), &own.identifier);
+            let key =
+                |identity: &Identity| IdentityKey::new(user.tenant.as_str(), &identity.identifier);
             self.users.push(user.id);
             self.claims.extend(user.identities.iter().map(key));
         }

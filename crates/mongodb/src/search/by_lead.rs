@@ -245,7 +245,8 @@ impl Collections {
         tenant: &Tenant,
         identifiers: &[Identifier],
     ) -> Result<Vec<LocalityId>, Fault> {
-        let keys: Vec<_> = identifiers.iter().map(|own| claim_key(tenant, own)).collect();
+        let keys: Vec<_> =
+            identifiers.iter().map(|identifier| claim_key(tenant, identifier)).collect();
         let (filter, options) =
             (doc! { ID: { "$in": &keys } }, self.find_options(doc! {}, keys.len()));
         let found = self.find_documents(&self.identities, filter, options).await?;

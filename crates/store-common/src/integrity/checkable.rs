@@ -124,7 +124,7 @@ impl UserClaims {
 
     /// The claim that the user must have on `key`.
     pub fn claim(&self, key: &IdentityKey) -> Option<&Claim> {
-        self.claims.iter().find(|(own, _)| own == key).map(|(_, claim)| claim)
+        self.claims.iter().find(|(claimed, _)| claimed == key).map(|(_, claim)| claim)
     }
 }
 

@@ -58,8 +58,9 @@ impl Past {
         let reaches = self.events.last().is_some_and(|first| {
             first.sequence == 1 && first.time <= ownership.end || first.time < ownership.end
         });
-        let ends_ownership =
-            |event: &Event| event.time == ownership.end && event.lost_keys().any(|own| own == *key);
+        let ends_ownership = |event: &Event| {
+            event.time == ownership.end && event.lost_keys().any(|known| known == *key)
+        };
         !reaches || ownership.end < self.begin || self.events.iter().any(ends_ownership)
     }
 }

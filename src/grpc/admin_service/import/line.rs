@@ -33,9 +33,12 @@ pub fn raw_user<'a>(
         state: raw_state(user)?,
         create_time: time("create_time", user.create_time.as_ref())?,
         update_time: time("update_time", user.update_time.as_ref())?,
-        internals: internals.filter(|own| has_state(own)).map(raw_internals).transpose()?,
-        rules_versions: internals.map_or(&[], |own| &own.rules_versions),
-        phone_metadata: internals.map_or("", |own| &own.phone_metadata),
+        internals: internals
+            .filter(|internals| has_state(internals))
+            .map(raw_internals)
+            .transpose()?,
+        rules_versions: internals.map_or(&[], |internals| &internals.rules_versions),
+        phone_metadata: internals.map_or("", |internals| &internals.phone_metadata),
     })
 }
 

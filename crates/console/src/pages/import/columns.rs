@@ -65,10 +65,10 @@ pub fn keys(settings: &Settings, is_table: bool) -> Vec<String> {
     if !is_table {
         return ["email", "handle", "phone", "url"].map(str::to_owned).into();
     }
-    let key = |own: &ColumnSetting| match (&*own.choice, own.choice.split_once(':')) {
-        ("email" | "handle" | "phone" | "url", _) => Some(own.choice.clone()),
-        ("social" | "attributes", _) => Some(format!("{}.{}", own.choice, own.name)),
-        (_, Some((kind, _))) => Some(format!("{kind}.{}", own.name)),
+    let key = |setting: &ColumnSetting| match (&*setting.choice, setting.choice.split_once(':')) {
+        ("email" | "handle" | "phone" | "url", _) => Some(setting.choice.clone()),
+        ("social" | "attributes", _) => Some(format!("{}.{}", setting.choice, setting.name)),
+        (_, Some((kind, _))) => Some(format!("{kind}.{}", setting.name)),
         _ => None,
     };
     let mut keys: Vec<_> = settings.columns.iter().filter_map(key).collect();

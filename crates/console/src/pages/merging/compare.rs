@@ -86,9 +86,9 @@ fn row(field: &str, cells: [Vec<String>; 3]) -> Row {
 }
 
 fn identities(user: &v1::User) -> Vec<String> {
-    let text = |own: &v1::Identity| {
-        let name = identity::text(own.identifier.as_ref());
-        let primary = if own.primary { " (primary)" } else { "" };
+    let text = |identity: &v1::Identity| {
+        let name = identity::text(identity.identifier.as_ref());
+        let primary = if identity.primary { " (primary)" } else { "" };
         format!("{}{primary}", cut(&name, VALUE_CHARACTERS))
     };
     user.identities.iter().map(text).collect()

@@ -95,7 +95,7 @@ impl Columns {
     fn new<'n>(names: impl Iterator<Item = &'n str>, size: &str) -> Self {
         let mut known: Vec<String> = Vec::new();
         for name in names.filter(|name| is_column(name)) {
-            if known.len() < MAX_COLUMNS && !known.iter().any(|own| own == name) {
+            if known.len() < MAX_COLUMNS && !known.iter().any(|other| other == name) {
                 known.push(name.to_owned());
             }
         }
@@ -161,9 +161,9 @@ impl Columns {
 
     /// Removes what no column shows.
     pub fn prune(&self, user: &mut v1::User) {
-        let has = |name: &str| self.names.iter().any(|own| own == name);
+        let has = |name: &str| self.names.iter().any(|known| known == name);
         if !has(IDENTITIES) {
-            user.identities.retain(|own| has(identity::kind(own.identifier.as_ref())));
+            user.identities.retain(|identity| has(identity::kind(identity.identifier.as_ref())));
         }
         user.attributes.retain(|name, _| has(&format!("{ATTRIBUTE}{name}")));
     }
@@ -173,20 +173,20 @@ fn is_column(name: &str) -> bool {
     let is_attribute = name.strip_prefix(ATTRIBUTE).is_some_and(|name| {
         !name.is_empty() && !name.contains([',', ':']) && !name.contains(char::is_control)
     });
-    name.len() <= MAX_NAME && (is_attribute || CHOICES.iter().any(|(own, _)| *own == name))
+    name.len() <= MAX_NAME && (is_attribute || CHOICES.iter().any(|(choice, _)| *choice == name))
 }
 
 fn label(name: &str) -> &str {
-    let found = CHOICES.iter().find(|(own, _)| *own == name).map(|(_, label)| *label);
+    let found = CHOICES.iter().find(|(choice, _)| *choice == name).map(|(_, label)| *label);
     found.unwrap_or_else(|| name.strip_prefix(ATTRIBUTE).unwrap_or(name))
 }
 
 fn cell(name: &str, message: &v1::User) -> Cell {
     let of_kind = |kind: Option<&str>| {
-        let all = message.identities.iter().map(|own| own.identifier.as_ref());
-        let all = all.filter(|own| kind.is_none_or(|kind| identity::kind(*own) == kind));
+        let all = message.identities.iter().map(|identity| identity.identifier.as_ref());
+        let all = all.filter(|identity| kind.is_none_or(|kind| identity::kind(*identity) == kind));
         let all: Vec<_> = all.collect();
-        let first = all.iter().take(3).map(|own| cut(identity::value(*own), MAX_VALUE));
+        let first = all.iter().take(3).map(|identity| cut(identity::value(*identity), MAX_VALUE));
         Cell::Identities(first.collect(), all.len().saturating_sub(3))
     };
     match name {

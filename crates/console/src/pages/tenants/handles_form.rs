@@ -17,9 +17,9 @@ pub struct HandlesView {
 impl HandlesView {
     /// The reserved handles of policies.
     pub fn of(policies: &Policies) -> Self {
-        let own = policies.reserved_handles.as_ref();
-        let text = own.map(|own| own.handles.join("\n")).unwrap_or_default();
-        Self { is_default: own.is_none(), text, error: String::new() }
+        let list = policies.reserved_handles.as_ref();
+        let text = list.map(|list| list.handles.join("\n")).unwrap_or_default();
+        Self { is_default: list.is_none(), text, error: String::new() }
     }
 
     /// The reserved handles as typed.

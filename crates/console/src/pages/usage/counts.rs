@@ -48,16 +48,16 @@ impl Counts {
         let intervals = ((to - from) / seconds + 1).min(MAX_INTERVALS + 2);
         let times: Vec<_> = (0..intervals).map(|n| from + n * seconds).collect();
         let mut by_name: BTreeMap<String, Series> = BTreeMap::new();
-        for own in &answer.series {
-            let name = name(own, by);
+        for series in &answer.series {
+            let name = name(series, by);
             let series = by_name.entry(name.clone()).or_insert_with(|| Series {
                 name,
                 total: 0,
                 failed: 0,
                 counts: vec![0; times.len()],
             });
-            let is_failure = own.metric.starts_with("calls.") && !own.metric.ends_with(".OK");
-            for point in &own.points {
+            let is_failure = series.metric.starts_with("calls.") && !series.metric.ends_with(".OK");
+            for point in &series.points {
                 series.total += point.count;
                 series.failed += if is_failure { point.count } else { 0 };
                 let index = usize::try_from((second(&point.time) - from) / seconds);
@@ -154,9 +154,12 @@ mod tests {
             ],
         };
         let counts = Counts::of(&answer, By::Method);
-        let own = &counts.series[0];
-        assert_eq!((&*own.name, own.total, own.failed, own.peak()), ("GetUser", 7, 2, 5));
-        assert_eq!(own.counts, [5, 0, 0, 2]);
+        let series = &counts.series[0];
+        assert_eq!(
+            (&*series.name, series.total, series.failed, series.peak()),
+            ("GetUser", 7, 2, 5)
+        );
+        assert_eq!(series.counts, [5, 0, 0, 2]);
         let rows = counts.rows();
         assert_eq!(
             rows,

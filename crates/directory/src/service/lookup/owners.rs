@@ -104,9 +104,10 @@ impl Directory {
             let Some(periods) = periods(key, claim, &ended, &users, earliest)? else {
                 return Ok(None);
             };
-            let is_known = owners.as_ref().is_some_and(|own: &Owners| !own.periods.is_empty());
+            let is_known =
+                owners.as_ref().is_some_and(|owners: &Owners| !owners.periods.is_empty());
             let is_named = |period: &OwnerPeriod| {
-                let display = period.identity.as_ref().map_or("", |own| &own.display);
+                let display = period.identity.as_ref().map_or("", |identity| &identity.display);
                 forms.is_named(form, display)
             };
             if !is_known && (owners.is_none() || periods.iter().any(is_named)) {

@@ -259,15 +259,15 @@ impl Renormalization {
         }
         let (user, claims) = (record.id(), record.claims());
         let is_new = |key: &IdentityKey| {
-            !claims.iter().any(|(own, claim)| own == key && claim.hold.is_none())
+            !claims.iter().any(|(claimed, claim)| claimed == key && claim.hold.is_none())
         };
         for (n, key) in self.keys(&renormalized).into_iter().enumerate() {
             if !is_new(&key) {
                 continue;
             }
             let Some(other) = self.new_keys.insert(&key, user) else { continue };
-            let found = self.find_identity(other, |own, form| {
-                (other, &own.identifier) != (user, &identity.identifier)
+            let found = self.find_identity(other, |other_identity, form| {
+                (other, &other_identity.identifier) != (user, &identity.identifier)
                     && self.keys(form).contains(&key)
             });
             // Otherwise the other user has changed since.
@@ -299,10 +299,11 @@ impl Renormalization {
         let Some(owner) = claims.into_iter().flatten().find_map(|claim| claim.owner) else {
             return Ok(None);
         };
-        let has_key =
-            |own: &Identity| self.keys(&own.identifier).iter().any(|key| keys.contains(key));
-        let own = self.identities(&mut *reads, owner).await?.into_iter().find(has_key);
-        Ok(own.map(|own| (owner, own.identifier)))
+        let has_key = |identity: &Identity| {
+            self.keys(&identity.identifier).iter().any(|key| keys.contains(key))
+        };
+        let identity = self.identities(&mut *reads, owner).await?.into_iter().find(has_key);
+        Ok(identity.map(|identity| (owner, identity.identifier)))
     }
 
     /// The identity of a user whose form by the current rules satisfies `is_wanted`, and this form.
@@ -314,13 +315,18 @@ impl Renormalization {
         let rules = self.directory.rules;
         // The encoded form of users has no versions.
         let mut reads = self.directory.backend.reads.in_order().await?;
-        let found = self.identities(&mut *reads, user).await?.into_iter().find_map(|own| {
+        let found = self.identities(&mut *reads, user).await?.into_iter().find_map(|identity| {
             let versions = (1..rules.version()).rev();
             let form = |version| {
-                renormalize::renormalized_form(&own.identifier, &own.display, version, rules)
+                renormalize::renormalized_form(
+                    &identity.identifier,
+                    &identity.display,
+                    version,
+                    rules,
+                )
             };
-            let form = versions.filter_map(form).find(|form| is_wanted(&own, form))?;
-            Some((own.identifier, form))
+            let form = versions.filter_map(form).find(|form| is_wanted(&identity, form))?;
+            Some((identity.identifier, form))
         });
         Ok(found)
     }

@@ -231,13 +231,13 @@ impl Scene {
         }
         let [joe, eve] = ["joe", "eve"].map(|name| self.name(name));
         for word in ["Smith", &joe, &eve, "Joey", "Joseph"] {
-            let has = |user: &v1::User| user.display_name.split(' ').any(|own| own == word);
+            let has = |user: &v1::User| user.display_name.split(' ').any(|known| known == word);
             self.check_found(&format!("display_name: {word}"), seen, has).await;
         }
         for (name, value) in [("team", "search"), ("team", "ads"), ("note", "x")] {
             let has = |user: &v1::User| {
                 let value = Some(Kind::StringValue(value.to_owned()));
-                user.attributes.get(name).is_some_and(|own| own.kind == value)
+                user.attributes.get(name).is_some_and(|attribute| attribute.kind == value)
             };
             self.check_found(&format!("attributes.{name} = {value}"), seen, has).await;
         }
@@ -319,7 +319,7 @@ impl Scene {
 }
 
 fn has(user: &v1::User, identifier: &v1::Identifier) -> bool {
-    user.identities.iter().any(|own| own.identifier.as_ref() == Some(identifier))
+    user.identities.iter().any(|identity| identity.identifier.as_ref() == Some(identifier))
 }
 
 /// A user without its times and etag, and without the order in which it got its identities.

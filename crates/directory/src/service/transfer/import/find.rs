@@ -44,7 +44,7 @@ impl Import {
         if !self.options.reimport.finds_users() {
             return Ok(drafts.into_iter().map(|draft| draft.map(Step::Mutate)).collect());
         }
-        let keyed = drafts.into_iter().map(|draft| draft.and_then(|own| self.keyed(own)));
+        let keyed = drafts.into_iter().map(|draft| draft.and_then(|draft| self.keyed(draft)));
         let drafts: Vec<_> = keyed.collect();
         let mut owners = self.owners(&drafts).await?;
         let steps = drafts.into_iter().enumerate().map(|(n, draft)| {
@@ -71,7 +71,7 @@ impl Import {
             _ => imported
                 .identities
                 .iter()
-                .any(|own| self.options.reimport.finds_by(&own.new.identifier)),
+                .any(|identity| self.options.reimport.finds_by(&identity.new.identifier)),
         };
         match has_key {
             true => Ok(draft),
@@ -120,7 +120,8 @@ impl Import {
                     searches.extend(value.map(|value| (n, tenant, name, value)));
                 }
                 _ => {
-                    let identifiers = imported.identities.iter().map(|own| &own.new.identifier);
+                    let identifiers =
+                        imported.identities.iter().map(|identity| &identity.new.identifier);
                     let named = identifiers.filter(|one| self.options.reimport.finds_by(one));
                     keys.extend(named.map(|one| (n, IdentityKey::new(tenant.as_str(), one))));
                 }
