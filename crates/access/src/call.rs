@@ -15,7 +15,7 @@ pub struct Call {
     tenant: OnceLock<String>,
 }
 
-/// Why the caller makes the call, by its headers.
+/// The reason why the caller makes the call, by its headers.
 #[derive(Clone, Debug, Default)]
 pub struct CallPurpose {
     /// The reason; may be empty.
@@ -30,7 +30,7 @@ impl Call {
         Self { caller, method, purpose, tenant: OnceLock::new() }
     }
 
-    /// Why the caller makes it.
+    /// The reason why the caller makes it.
     pub const fn purpose(&self) -> &CallPurpose {
         &self.purpose
     }

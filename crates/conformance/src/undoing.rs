@@ -18,7 +18,7 @@ pub use scene::Tally;
 
 /// The histories of a case.
 const SAMPLE: u64 = 10;
-/// How long ago the histories begin, which advance by days.
+/// The age of the histories at their beginning; they advance by days.
 const DAYS_AGO: Duration = Duration::from_secs(250 * 24 * 60 * 60);
 
 /// The case of the suite: a sample of histories.

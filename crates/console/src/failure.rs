@@ -8,7 +8,7 @@ use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::{Error, Kind};
 
-/// Why a request fails.
+/// The reason why a request fails.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// A call of the API failed.

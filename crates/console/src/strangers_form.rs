@@ -14,7 +14,7 @@ use crate::form::FORM_TIMEOUT;
 /// The maximum number of forms that are read at once: a new one ends the oldest.
 const MAX_FORMS: usize = 256;
 
-/// Why a form was not read.
+/// The reason why a form was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread {
     /// It has more bytes than it may.

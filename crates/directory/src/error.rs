@@ -325,7 +325,7 @@ pub enum Invalid {
     Field,
 }
 
-/// Why a bulk change cannot be started, stopped or shown.
+/// The reason why a bulk change cannot be started, stopped or shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BulkError {
     /// It does not exist.

@@ -94,7 +94,7 @@ pub struct IdempotencyKey {
 }
 
 impl IdempotencyKey {
-    /// How long the outcome of a request is remembered: 24 hours.
+    /// The time for which the outcome of a request is remembered: 24 hours.
     pub const LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
     /// Whether a request from `time` has expired, even if a store still has it.
@@ -133,11 +133,11 @@ impl IdempotencyKey {
 /// A request that took effect, as a store remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PriorRequest {
-    /// When it took effect.
+    /// The time when it took effect.
     pub time: Timestamp,
     /// The subject of its answer.
     pub subject: Option<LocalityId>,
-    /// When its tenant was created, if the store knows.
+    /// The time when its tenant was created, if the store knows.
     pub tenant_since: Option<Timestamp>,
 }
 
@@ -295,7 +295,7 @@ impl Mutation {
         IdempotencyKey::is_void((time, since), self.tenant_since, self.now())
     }
 
-    /// When the tenant was created, as a store remembers it with the mutation's request.
+    /// The time when the tenant was created, as a store remembers it with the mutation's request.
     pub fn request_tenant_since(&self, write_set: &WriteSet) -> Option<Timestamp> {
         let since = match &write_set.report {
             MutationReport::Tenant(tenant) => tenant.since,

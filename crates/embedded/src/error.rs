@@ -38,7 +38,7 @@ pub enum Fault {
     Cancelled,
 }
 
-/// Why a store rejects mutations, or all calls.
+/// The reason why a store rejects mutations, or all calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DegradedReason {
     /// A write has failed. Reads continue.
@@ -55,7 +55,7 @@ pub enum DegradedReason {
     Damaged,
 }
 
-/// Why mutations are refused. None while they are accepted.
+/// The reason why mutations are refused. None while they are accepted.
 pub type DegradedState = ArcSwapOption<DegradedReason>;
 
 impl DegradedReason {
@@ -123,7 +123,7 @@ impl From<Fault> for ItemError {
     }
 }
 
-/// Why a folder could not be opened as a store. Nothing in it was changed.
+/// The reason why a folder could not be opened as a store. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The folder or the file in it cannot be used.

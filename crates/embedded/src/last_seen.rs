@@ -14,7 +14,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// How far ahead the wall clock may be when a store is opened, which may have been closed for a
 /// while.
 const MAX_CLOSED: Duration = DAY;
-/// How long a wall clock that has jumped ahead must run steadily before it is trusted.
+/// The time for which a wall clock that has jumped ahead must run steadily before it is trusted.
 const TRUSTED_AFTER: Duration = DAY;
 /// The interval at which an agreeing wall clock becomes the new base, so that small steps do not
 /// add up.
@@ -34,7 +34,7 @@ struct State {
     ahead: Option<(Instant, Duration)>,
     /// Whether the wall clock agreed at the last reading.
     agrees: bool,
-    /// When the time was last written, by the monotonic clock.
+    /// The time when the time was last written, by the monotonic clock.
     written: Option<Instant>,
 }
 

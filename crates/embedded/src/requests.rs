@@ -18,7 +18,7 @@ pub struct RequestRecord {
     /// Milliseconds since the Unix epoch.
     #[prost(int64, tag = "3")]
     pub time: i64,
-    /// When the tenant was created, in the same form. Absent if that does not matter.
+    /// The time when the tenant was created, in the same form. Absent if that does not matter.
     #[prost(int64, optional, tag = "4")]
     pub tenant_since: Option<i64>,
 }

@@ -268,7 +268,7 @@ impl From<Rule> for BrokenRule {
     }
 }
 
-/// Why a value is not a valid identifier of its kind. Never contains the value.
+/// The reason why a value is not a valid identifier of its kind. Never contains the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Rejection {
     kind: Kind,

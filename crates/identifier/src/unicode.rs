@@ -2,7 +2,7 @@
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 
-/// Why a character is not accepted.
+/// The reason why a character is not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CharacterIssue {
     /// It is not displayed, or only changes the display of others.

@@ -14,7 +14,7 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// The positions of the hyphens in the text form.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Why a text is not a valid id.
+/// The reason why a text is not a valid id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParseIdError {

@@ -35,7 +35,7 @@ const NAME_BYTES: usize = 64;
 /// The known names of one tenant, from the first on.
 #[derive(Clone, Debug, Default)]
 pub struct KnownNames {
-    /// When the tenant was created.
+    /// The time when the tenant was created.
     since: Timestamp,
     /// The id of the first name.
     first: AttributeId,
@@ -113,7 +113,7 @@ type Names =
 #[derive(Clone)]
 struct CachedNames {
     names: Arc<KnownNames>,
-    /// When they were read.
+    /// The time when they were read.
     read: Instant,
 }
 

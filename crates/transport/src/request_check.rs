@@ -15,7 +15,7 @@ pub const MAX_HEADER_BYTES: usize = 8 << 10;
 /// The overhead of a header besides its name and value (RFC 9113, section 6.5.2).
 const HEADER_OVERHEAD: usize = 32;
 
-/// Why a request is not a call.
+/// The reason why a request is not a call.
 pub enum RequestRejection {
     /// The method is not POST.
     Method,

@@ -10,7 +10,7 @@ use std::thread;
 pub struct Relay {
     /// Where it listens.
     pub address: String,
-    /// How often its connections were frozen.
+    /// The number of times that its connections were frozen.
     freezes: Arc<AtomicUsize>,
 }
 

@@ -32,7 +32,7 @@ const FRAMES: u32 = 5_000;
 const LOOK_UPS: usize = 40;
 /// The look-ups of a measurement.
 const MEASURED: usize = 2_000;
-/// How often a slow phase is measured again.
+/// The number of times that a slow phase is measured again.
 const ROUNDS: usize = 10;
 
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -97,7 +97,7 @@ struct Flooding {
     stream: TcpStream,
     /// The bytes of the frames that were sent.
     sent: usize,
-    /// When the server closed it.
+    /// The time when the server closed it.
     closed: Option<Instant>,
 }
 

@@ -15,11 +15,11 @@ pub struct Draft {
     pub form: Form,
     /// The etag of the user as it is shown; empty if there is none.
     pub etag: String,
-    /// When that user last changed, in RFC 3339; empty if there is none.
+    /// The time when that user last changed, in RFC 3339; empty if there is none.
     pub seen: String,
     /// The idempotency key, so that the same form sent twice changes nothing twice.
     pub request_id: String,
-    /// Why it was refused.
+    /// The reason why it was refused.
     pub problem: Option<Problem>,
 }
 

@@ -17,7 +17,7 @@ use crate::views::{Time, UserView};
 /// The maximum number of changes of others that are shown.
 const MAX_CHANGES: i32 = 10;
 
-/// Why a change was refused.
+/// The reason why a change was refused.
 #[derive(Clone, Debug, Default)]
 pub struct Problem(Box<Details>);
 

@@ -33,7 +33,7 @@ pub struct Outcome {
     pub operation_id: String,
     /// The file of rejects.
     pub rejects: Option<Arc<KeptFile>>,
-    /// Why it ended early; empty if it did not.
+    /// The reason why it ended early; empty if it did not.
     pub error: String,
     pub was_stopped: bool,
 }

@@ -69,7 +69,7 @@ pub struct SampleRow {
     pub identities: Vec<String>,
     /// The attributes: name and value.
     pub attributes: Vec<(String, String)>,
-    /// Why it cannot be read; empty if it can.
+    /// The reason why it cannot be read; empty if it can.
     pub error: String,
 }
 

@@ -68,7 +68,7 @@ struct Results {
     description: String,
     identity: Option<IdentityResult>,
     rows: Vec<Row>,
-    /// Why no user matches.
+    /// The reason why no user matches.
     hint: String,
     /// The number of users that cannot be read.
     unreadable: usize,
@@ -83,7 +83,7 @@ struct IdentityResult {
     owner: Option<UserView>,
     /// Whether it can be linked.
     is_free: bool,
-    /// Why it cannot be linked.
+    /// The reason why it cannot be linked.
     reason: String,
     /// The end of the hold for its former owner.
     held_until: Option<Time>,

@@ -34,7 +34,7 @@ struct StoredChange {
     is_last: bool,
     #[prost(message, optional, tag = "6")]
     lease: Option<StoredLease>,
-    /// When the wait began whose reason is in `change`.
+    /// The time when the wait began whose reason is in `change`.
     #[prost(sint64, optional, tag = "7")]
     wait_since: Option<i64>,
     #[prost(sint64, optional, tag = "8")]

@@ -41,13 +41,13 @@ impl Found {
         std::str::from_utf8(display).unwrap_or_default()
     }
 
-    /// When the identity was linked.
+    /// The time when the identity was linked.
     pub(crate) fn link_time(&self) -> Timestamp {
         let time = unknown::first(&self.identity, v1_tag::IDENTITY_LINK_TIME);
         decode::read_time(prost_types::Timestamp::decode(time).ok())
     }
 
-    /// When the identity was imported, if it was.
+    /// The time when the identity was imported, if it was.
     pub(crate) fn import_time(&self) -> Option<Timestamp> {
         let mut fields = unknown::fields(&self.identity);
         let field = fields.find(|field| field.tag == v1_tag::IDENTITY_IMPORT_TIME)?;

@@ -19,7 +19,7 @@ pub struct AttributeDefinition {
     pub value_type: Option<ValueType>,
     /// Whether users of one name with the same value of it are probably the same person.
     pub evidence: bool,
-    /// When `indexed` changed, while the index is being updated.
+    /// The time when `indexed` changed, while the index is being updated.
     pub index_change: Option<Timestamp>,
 }
 
@@ -131,7 +131,7 @@ impl Policies {
         self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
     }
 
-    /// When a definition last changed that the index does not match yet.
+    /// The time when a definition last changed that the index does not match yet.
     pub fn index_change(&self) -> Option<Timestamp> {
         self.attributes.values().filter_map(|definition| definition.index_change).max()
     }

@@ -35,9 +35,9 @@ pub struct ImportedUser {
     pub state: State,
     /// Whether the line gives the state.
     pub has_state: bool,
-    /// When the user was created.
+    /// The time when the user was created.
     pub create_time: Option<Timestamp>,
-    /// When the user last changed.
+    /// The time when the user last changed.
     pub update_time: Option<Timestamp>,
     /// The internal part of the user, from an export.
     pub internals: Option<UserInternals>,
@@ -58,7 +58,7 @@ pub struct ImportedIdentity {
     pub index: usize,
     /// The identity.
     pub new: NewIdentity,
-    /// When it was linked.
+    /// The time when it was linked.
     pub link_time: Option<Timestamp>,
 }
 
@@ -101,7 +101,7 @@ pub struct SkippedIdentity {
     pub reason: SkipReason,
 }
 
-/// Why an identity cannot be linked.
+/// The reason why an identity cannot be linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkipReason {
     /// This user owns it.

@@ -12,9 +12,9 @@ use crate::timestamp::Timestamp;
 pub struct Notice {
     /// The id, the same in all inboxes.
     pub id: LocalityId,
-    /// When it was sent.
+    /// The time when it was sent.
     pub send_time: Timestamp,
-    /// When it expires, if the sender set a time.
+    /// The time when it expires, if the sender set a time.
     pub expire_time: Option<Timestamp>,
     /// The content.
     pub content: NoticeContent,

@@ -13,7 +13,7 @@ pub struct Ownership {
     /// The link time of the identity. If another user owned the identifier later, as before a
     /// merge, the ownership began when the other's ended.
     pub begin: Timestamp,
-    /// When it ended.
+    /// The time when it ended.
     pub end: Timestamp,
     /// The identity at the end; `None` once the user is purged.
     pub identity: Option<Identity>,

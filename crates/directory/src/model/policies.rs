@@ -49,9 +49,9 @@ pub struct Policies {
     pub keep_last: bool,
     /// Whether handles may look like others.
     pub allow_lookalikes: bool,
-    /// How long a deleted user can be restored.
+    /// The time for which a deleted user can be restored.
     pub restore_window: Duration,
-    /// How long a merge can be undone.
+    /// The time for which a merge can be undone.
     pub undo_window: Duration,
     /// The canonical forms of handles that cannot be registered or linked; by default
     /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
@@ -59,15 +59,15 @@ pub struct Policies {
     /// Definitions of attributes, by name. An attribute without one is indexed and takes values of
     /// any type.
     pub attributes: BTreeMap<String, AttributeDefinition>,
-    /// How long the history of users and ownerships is kept; zero keeps none.
+    /// The time for which the history of users and ownerships is kept; zero keeps none.
     pub history_retention: Duration,
-    /// When the complete history begins; `None`: with the tenant.
+    /// The time when the complete history begins; `None`: with the tenant.
     pub history_since: Option<Timestamp>,
-    /// When the retention of history was shortened, while the servers remove older events.
+    /// The time when the retention of history was shortened, while the servers remove older events.
     pub history_change: Option<Timestamp>,
     /// The last time that the retention of history became longer.
     pub history_extension: Option<HistoryExtension>,
-    /// How long a notice stays in an inbox.
+    /// The time for which a notice stays in an inbox.
     pub inbox_retention: Duration,
     /// The number of notices that an inbox keeps.
     pub inbox_limit: u32,
@@ -78,7 +78,7 @@ pub struct Policies {
 /// A change to a longer retention of history. Earlier events expire by the former one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HistoryExtension {
-    /// When the longer retention was set.
+    /// The time when the longer retention was set.
     pub time: Timestamp,
     /// The former, shorter retention.
     pub former: Duration,
@@ -146,7 +146,7 @@ impl Policies {
         std::iter::once(own).chain(guard_key).collect()
     }
 
-    /// How long the key is held for its former owner. A guard is held like its handle.
+    /// The time for which the key is held for its former owner. A guard is held like its handle.
     pub(crate) fn hold(&self, key: &IdentityKey) -> Option<Duration> {
         let kind = match key.parts().1 {
             Guard::LOOKALIKE => Kind::Handle,
@@ -173,7 +173,7 @@ impl Policies {
         }
     }
 
-    /// How long a verification protects an identity of this kind, if not for ever.
+    /// The time for which a verification protects an identity of this kind, if not for ever.
     fn phone_lapse(&self, kind: Kind) -> Option<Duration> {
         let is_phone = kind == Kind::Phone;
         Some(self.phone_takeover_after).filter(|period| is_phone && !period.is_zero())

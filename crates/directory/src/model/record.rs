@@ -57,7 +57,7 @@ pub struct Guarded {
 pub struct Hold {
     /// The key.
     pub key: IdentityKey,
-    /// When the hold ends.
+    /// The time when the hold ends.
     pub until: Timestamp,
     /// See [`Claim::guard`].
     pub guard: bool,
@@ -141,7 +141,7 @@ impl Record {
         self.user.id
     }
 
-    /// When the server purges a deleted user, or drops the snapshot of a merged one. See
+    /// The time when the server purges a deleted user, or drops the snapshot of a merged one. See
     /// [`UserChange::Expire`](crate::mutation::UserChange::Expire).
     pub fn expires_at(&self) -> Option<Timestamp> {
         match self.user.state {

@@ -10,7 +10,7 @@ use crate::timestamp::Timestamp;
 /// A retention of history that is shorter than that of some existing events.
 #[derive(Clone, Copy, Debug)]
 pub struct Shortening {
-    /// How long history is kept.
+    /// The time for which history is kept.
     pub retention: Duration,
     /// The present time, which is certain.
     pub now: Timestamp,
@@ -33,7 +33,7 @@ impl Shortening {
         time <= self.now.plus(Now::TOLERANCE)
     }
 
-    /// When an event of this time expires.
+    /// The time when an event of this time expires.
     pub fn removal(&self, time: Timestamp) -> Timestamp {
         time.plus(self.retention)
     }

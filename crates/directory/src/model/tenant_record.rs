@@ -13,12 +13,12 @@ pub struct TenantRecord {
     pub name: Tenant,
     /// Its rules.
     pub policies: Policies,
-    /// When it was created. An imported tenant keeps the time of its export.
+    /// The time when it was created. An imported tenant keeps the time of its export.
     pub create_time: Timestamp,
     /// When it was created in this store. Distinguishes a tenant from a deleted one of the same
     /// name.
     pub since: Timestamp,
-    /// When its policies last changed.
+    /// The time when its policies last changed.
     pub update_time: Timestamp,
     /// Whether it is being deleted.
     pub deletion: Option<Deletion>,
@@ -46,16 +46,16 @@ impl TenantRecord {
 pub struct ImportedTenant {
     /// All its policies.
     pub policies: PolicyUpdate,
-    /// When it was created, by default at the time of the import.
+    /// The time when it was created, by default at the time of the import.
     pub create_time: Option<Timestamp>,
-    /// When its policies last changed, by default at the time of the import.
+    /// The time when its policies last changed, by default at the time of the import.
     pub update_time: Option<Timestamp>,
 }
 
 /// The mark of a tenant that is being deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// When the deletion began.
+    /// The time when the deletion began.
     pub time: Timestamp,
     /// Whether its users are deleted with it.
     pub with_users: bool,

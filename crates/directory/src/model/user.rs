@@ -29,9 +29,9 @@ pub struct User {
     pub attributes: BTreeMap<String, Value>,
     /// The state.
     pub state: State,
-    /// When the user was created.
+    /// The time when the user was created.
     pub create_time: Timestamp,
-    /// When the user last changed.
+    /// The time when the user last changed.
     pub update_time: Timestamp,
     /// FieldHasher that a newer program added.
     pub unknown: Unknown,
@@ -47,9 +47,9 @@ pub enum State {
     Disabled,
     /// Deleted. It keeps its identities until it is purged.
     Deleted {
-        /// When it was deleted.
+        /// The time when it was deleted.
         delete_time: Timestamp,
-        /// When it will be purged. From then on it does not exist for callers.
+        /// The time when it will be purged. From then on it does not exist for callers.
         purge_time: Timestamp,
     },
     /// Merged into another user, who owns its identities.
@@ -68,9 +68,9 @@ pub struct Identity {
     pub display: String,
     /// The version of the rules that normalised the identifier.
     pub rules_version: u32,
-    /// When it was linked.
+    /// The time when it was linked.
     pub link_time: Timestamp,
-    /// When it was imported, if it was. Its owners before are not known.
+    /// The time when it was imported, if it was. Its owners before are not known.
     pub import_time: Option<Timestamp>,
     /// When and by whom it was verified, if ever.
     pub verification: Option<Verification>,
@@ -83,7 +83,7 @@ pub struct Identity {
 /// The verification of an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// When it was verified.
+    /// The time when it was verified.
     pub time: Timestamp,
     /// The verifier, as named by the caller.
     pub by: String,

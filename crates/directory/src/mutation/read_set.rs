@@ -186,7 +186,7 @@ impl MutationReport {
     }
 }
 
-/// Why a decision ends early.
+/// The reason why a decision ends early.
 pub enum DecideError {
     /// It needs further reads.
     NeedsReads(ReadRequest),

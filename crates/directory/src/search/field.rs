@@ -9,7 +9,7 @@ pub enum Field {
     Attribute(String),
     /// The display name. Every user has one: the empty text by default.
     DisplayName,
-    /// When the user was created.
+    /// The time when the user was created.
     CreateTime,
     /// The name of the state, in capitals. Indexes omit `ACTIVE`.
     State,

@@ -15,7 +15,7 @@ pub struct RequestContext<'a> {
     pub method: &'static str,
     /// The UUID of the request; may be empty.
     pub request_id: &'a str,
-    /// Why the caller makes the call.
+    /// The reason why the caller makes the call.
     pub purpose: Purpose<'a>,
     /// The time of the call.
     pub now: Now,

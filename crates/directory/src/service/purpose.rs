@@ -28,7 +28,7 @@ const SLACK: Duration = Duration::from_secs(600);
 
 const TIME_RULE: &str = "ends in a UUID whose time is more than 5 minutes ahead of the server's";
 
-/// Why a caller makes a call. Events keep it.
+/// The reason why a caller makes a call. Events keep it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Purpose<'a> {
     /// The reason in the caller's words; may be empty.

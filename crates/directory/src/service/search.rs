@@ -62,7 +62,7 @@ pub struct Page {
     pub next_page_token: String,
     /// The plan of the search.
     pub plan: Plan,
-    /// Why no user matches, if none does and a simple reason is known; else empty.
+    /// The reason why no user matches, if none does and a simple reason is known; else empty.
     pub hint: String,
     /// Users whose records cannot be read: whether they match is not known.
     pub unreadable: Vec<LocalityId>,

@@ -29,7 +29,7 @@ impl InboxLimits {
         Self { retention: policies.inbox_retention, count: policies.inbox_limit as u64 }
     }
 
-    /// When a notice leaves the inboxes.
+    /// The time when a notice leaves the inboxes.
     pub fn expires_at(&self, notice: &Notice) -> Timestamp {
         let latest = notice.send_time.plus(self.retention);
         notice.expire_time.map_or(latest, |time| time.min(latest))

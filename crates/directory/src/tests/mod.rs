@@ -30,7 +30,7 @@ mod undoing;
 mod updates;
 mod wire;
 
-/// When the tests' users are created, in milliseconds.
+/// The time when the tests' users are created, in milliseconds.
 const CREATED: i64 = 1_000;
 
 fn identifier(name: &str) -> Identifier {

@@ -49,7 +49,7 @@ pub(super) struct StagedWrites {
     length: u64,
     /// In the order of the calls, on which the database relies if the power fails.
     pub(super) steps: Vec<StagedOp<'static>>,
-    /// Why the gate shut itself.
+    /// The reason why the gate shut itself.
     failure: Option<io::Error>,
 }
 
@@ -110,7 +110,7 @@ impl StoreFile {
 }
 
 impl Gate {
-    /// Applies the staged steps to the file. From here on, writes reach the file immediately.
+    /// Applies the staged steps to the file. Later writes reach it immediately.
     pub fn open(&self) -> io::Result<()> {
         let mut staged = self.0.lock();
         for step in std::mem::take(&mut staged.steps) {
@@ -124,7 +124,7 @@ impl Gate {
         Ok(())
     }
 
-    /// Stages all writes from here on.
+    /// Stages all later writes.
     pub fn shut(&self) {
         let mut staged = self.0.lock();
         if self.0.is_open() {

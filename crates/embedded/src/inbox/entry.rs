@@ -24,7 +24,7 @@ pub struct EntryRecord {
     pub content: Option<Vec<u8>>,
     #[prost(bool, tag = "5")]
     pub read: bool,
-    /// When the row expires.
+    /// The time when the row expires.
     #[prost(int64, tag = "6")]
     pub expiry: i64,
     /// Whether the content is in [`INBOX_CONTENTS`](crate::schema::tables::INBOX_CONTENTS).

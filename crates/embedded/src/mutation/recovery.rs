@@ -24,7 +24,7 @@ impl Writer {
         }
     }
 
-    /// Rejects mutations from here on, and stops writes to the open file.
+    /// Rejects all later mutations, and stops writes to the open file.
     pub(super) fn enter_degraded(&mut self, reason: DegradedReason, cause: &str) {
         if let Some(open) = &self.open {
             open.gate.shut();

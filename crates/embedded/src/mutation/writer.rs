@@ -52,7 +52,7 @@ pub struct Writer {
     /// The database that serves reads, and mutations unless the store is degraded.
     pub(super) open: Option<Open>,
     pub(super) degraded: Option<Degraded>,
-    /// When the file was last opened.
+    /// The time when the file was last opened.
     pub(super) opened: Instant,
     /// The damaged file, which is not opened again.
     pub(super) damaged: Option<FileId>,

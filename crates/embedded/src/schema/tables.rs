@@ -44,9 +44,9 @@ pub const ATTRIBUTE_NAMES: TableDefinition<'_, (&str, AttributeId), (i64, &str)>
     TableDefinition::new("attribute_names");
 /// The values by which users are searched: see [`index_key`](super::index_key).
 pub const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
-/// When a user's state expires, in milliseconds, and the user's id.
+/// The time when a user's state expires, in milliseconds, and the user's id.
 pub const EXPIRES_AT: TableDefinition<'_, (i64, &[u8; 16]), ()> = TableDefinition::new("due");
-/// When a hold ends, in milliseconds, and its key.
+/// The time when a hold ends, in milliseconds, and its key.
 pub const HOLD_TIMES: TableDefinition<'_, (i64, &[u8]), ()> = TableDefinition::new("hold_times");
 
 /// The number of an event to its row: see [`StoredEvent`](super::event::StoredEvent).
@@ -59,7 +59,7 @@ pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_
 /// A tenant and the number of one of its own events to the event.
 pub const TENANT_EVENTS: TableDefinition<'_, (&str, u64), &[u8]> =
     TableDefinition::new("tenant_events");
-/// When an event of a tenant expires, in milliseconds, and its key in [`TENANT_EVENTS`].
+/// The time when an event of a tenant expires, in milliseconds, and its key in [`TENANT_EVENTS`].
 pub const TENANT_EVENT_TIMES: TableDefinition<'_, (i64, &str, u64), ()> =
     TableDefinition::new("tenant_event_times");
 /// Identity key to its ended ownerships.
@@ -70,7 +70,7 @@ pub const INBOX: TableDefinition<'_, (&[u8; 16], u64), &[u8]> = TableDefinition:
 /// A user and the id of a notice that it has, or has deleted, to the notice's position.
 pub const INBOX_NOTICES: TableDefinition<'_, (&[u8; 16], &[u8; 16]), u64> =
     TableDefinition::new("inbox_notices");
-/// When a row of [`INBOX`] expires, in milliseconds, and its key.
+/// The time when a row of [`INBOX`] expires, in milliseconds, and its key.
 pub const INBOX_TIMES: TableDefinition<'_, (i64, &[u8; 16], u64), ()> =
     TableDefinition::new("inbox_times");
 /// The id of a notice to the content that the notices of several users share.
@@ -94,7 +94,7 @@ pub const USAGE_BATCH: TableDefinition<'_, (), (&[u8; 16], u64)> =
 /// running, and its encoded form. The first bulk change of a store makes this table and the next.
 pub const BULK_CHANGES: TableDefinition<'_, (&str, &str), (i64, bool, &[u8])> =
     TableDefinition::new("bulk_changes");
-/// When a bulk change is due, in milliseconds, its tenant and its id.
+/// The time when a bulk change is due, in milliseconds, its tenant and its id.
 pub const BULK_TIMES: TableDefinition<'_, (i64, &str, &str), ()> =
     TableDefinition::new("bulk_times");
 

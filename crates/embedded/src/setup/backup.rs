@@ -28,7 +28,7 @@ const TRANSACTION_BYTES: usize = 8 << 20;
 const MIN_ROW_BYTES: usize = 400;
 /// Bulk changes that one transaction stops.
 const STOPPED_AT_ONCE: usize = 100;
-/// Why the bulk changes of a copy have stopped.
+/// The reason why the bulk changes of a copy have stopped.
 const RESTORED: &str = "RESTORED";
 
 impl StoreFile for Embedded {

@@ -190,7 +190,7 @@ impl Cause {
         Self { reaction: reaction(error), text: text(error) }
     }
 
-    /// Why MongoDB refused to write a document.
+    /// The reason why MongoDB refused to write a document.
     pub fn of_write(code: i32, is_transient: bool) -> Self {
         let reaction = match code {
             DUPLICATE_KEY => Reaction::Duplicate,
@@ -251,7 +251,7 @@ pub fn has_code(kind: &ErrorKind, code: i32) -> bool {
     }
 }
 
-/// Why a store on MongoDB could not be opened. Nothing in it was changed.
+/// The reason why a store on MongoDB could not be opened. Nothing in it was changed.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The URI is malformed, or names no database.

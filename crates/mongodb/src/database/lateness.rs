@@ -39,9 +39,9 @@ pub struct Lateness {
     peak: AtomicU64,
     reachability: Arc<Reachability>,
     began: Instant,
-    /// When the latest find began that was answered in time, in microseconds.
+    /// The time when the latest find began that was answered in time, in microseconds.
     in_time: AtomicU64,
-    /// When ids were last given up, in microseconds; 0 for never.
+    /// The time when ids were last given up, in microseconds; 0 for never.
     gave_up: AtomicU64,
     away: Mutex<Away>,
     parts: Arc<Semaphore>,

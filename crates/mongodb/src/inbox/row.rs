@@ -15,9 +15,9 @@ use polynym_directory::{
 
 /// The id of the notice.
 pub const NOTICE: &str = "i";
-/// When it was sent; absent if the user deleted it.
+/// The time when it was sent; absent if the user deleted it.
 pub const SENT: &str = "t";
-/// When it expires, if its sender has said so.
+/// The time when it expires, if its sender has said so.
 const ENDS: &str = "e";
 /// Its content; absent if the user deleted it.
 pub const CONTENT: &str = "b";

@@ -19,7 +19,7 @@ use polynym_directory::{
 };
 use polynym_store_common::searched::IndexedAttributes;
 
-/// Why an attempt at a mutation failed, or may have failed.
+/// The reason why an attempt at a mutation failed, or may have failed.
 enum AttemptError {
     /// The rules reject it.
     Rejected(Error),

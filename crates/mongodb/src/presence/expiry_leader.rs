@@ -24,7 +24,7 @@ pub struct ExpiryLeader(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// When this server last asked.
+    /// The time when this server last asked.
     asked: Option<Instant>,
     /// Whether it leads, and when that was decided.
     decided: Option<(bool, Instant)>,

@@ -40,7 +40,7 @@ pub struct Presence {
 pub struct ServerDocument {
     /// The random id of the server.
     pub id: Bson,
-    /// When it last wrote the document, by the database's clock.
+    /// The time when it last wrote the document, by the database's clock.
     pub time: DateTime,
     /// The ids of its sessions.
     pub sessions: Vec<Bson>,

@@ -40,9 +40,9 @@ struct State {
     /// The last use of each listed session.
     listed: HashMap<SessionId, Instant>,
     wanted: Vec<SessionId>,
-    /// When the latest successful write was sent.
+    /// The time when the latest successful write was sent.
     renewed: Option<Instant>,
-    /// When the write in flight was sent.
+    /// The time when the write in flight was sent.
     writing: Option<Instant>,
     /// Whether the latest write failed: then no caller waits for the next one.
     is_failing: bool,

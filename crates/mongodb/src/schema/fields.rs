@@ -83,7 +83,7 @@ pub const GUARD: &str = "g";
 pub const HOLD: &str = "h";
 /// Of a request: a hash of its content.
 pub const REQUEST_HASH: &str = "f";
-/// When the tenant of a request was created.
+/// The time when the tenant of a request was created.
 pub const TENANT_SINCE: &str = "a";
 /// Of a request: when it was carried out. Of a server: when it last wrote its document, by the
 /// database's clock.

@@ -125,7 +125,7 @@ impl Versions {
         Ok(read(database).await?.as_ref().and_then(Self::of))
     }
 
-    /// Why a program that supports `supported` cannot use the store, if it cannot.
+    /// The reason why a program that supports `supported` cannot use the store, if it cannot.
     pub fn obstacle(self, supported: Supported) -> Option<String> {
         let (schema, rules) = (self.schema, self.decisive_rules());
         let Supported { schema: newest, rules: newest_rules } = supported;

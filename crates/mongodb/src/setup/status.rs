@@ -34,7 +34,7 @@ pub struct Status {
     pub collections: Vec<CollectionStatus>,
     /// The missing parts.
     pub missing: Vec<String>,
-    /// Why it cannot become a store that this program serves, if it cannot.
+    /// The reason why it cannot become a store that this program serves, if it cannot.
     pub obstacle: Option<String>,
     /// The seconds by which servers' clocks are ahead of the database's, for those that differ.
     pub clocks_ahead: Vec<i64>,

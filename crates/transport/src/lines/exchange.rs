@@ -75,7 +75,7 @@ impl Exchange {
         self.state().failure = Some(status);
     }
 
-    /// Why the request ended early, if it did.
+    /// The reason why the request ended early, if it did.
     pub fn failure(&self) -> Option<Status> {
         self.state().failure.clone()
     }

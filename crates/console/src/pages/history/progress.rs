@@ -57,7 +57,7 @@ struct Undone {
     reverted: i64,
     kept: Vec<Kept>,
     kept_count: usize,
-    /// Why it ended early; empty if it did not.
+    /// The reason why it ended early; empty if it did not.
     error: String,
 }
 

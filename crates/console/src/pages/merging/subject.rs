@@ -24,7 +24,7 @@ pub async fn subject(client: &Client, id: &str) -> Result<Subject, Failure> {
     Ok(Subject { user, merged_from: answer.merged_from })
 }
 
-/// How long a merge can be undone by the tenant's policies. Zero: not at all.
+/// The time for which a merge can be undone by the tenant's policies. Zero: not at all.
 pub async fn undo_window(visit: &Visit, tenant: &str) -> Result<Duration, Failure> {
     let request = v1::GetTenantRequest { tenant: tenant.to_owned() };
     let answer = visit.client(tenant).admin().get_tenant(request).await?;

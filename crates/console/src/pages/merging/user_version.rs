@@ -16,7 +16,7 @@ const MAX_CHANGES: i32 = 10;
 pub struct Seen {
     /// The etag.
     pub etag: String,
-    /// When the user had last changed: RFC 3339.
+    /// The time when the user had last changed: RFC 3339.
     pub time: String,
 }
 

@@ -50,7 +50,7 @@ pub struct Owner {
 pub struct AsOf {
     pub time: Option<Time>,
     pub owner: Option<UserView>,
-    /// Why there is no owner.
+    /// The reason why there is no owner.
     pub reason: String,
 }
 

@@ -78,7 +78,7 @@ fn content_id(form: &Form) -> String {
     uuid::Builder::from_random_bytes(bytes).into_uuid().to_string()
 }
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 pub enum Refusal {
     /// The tenant changed since it was seen.
     Conflict,

@@ -10,7 +10,7 @@ pub struct HandlesView {
     pub is_default: bool,
     /// The tenant's own list, one a line.
     pub text: String,
-    /// Why they are refused; may be empty.
+    /// The reason why they are refused; may be empty.
     pub error: String,
 }
 

@@ -20,7 +20,7 @@ pub struct FieldView {
     pub unit: String,
     /// Whether a switch is on.
     pub is_on: bool,
-    /// Why the value is refused; may be empty.
+    /// The reason why the value is refused; may be empty.
     pub error: String,
 }
 

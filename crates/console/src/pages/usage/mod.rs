@@ -36,7 +36,7 @@ struct UsagePage {
     counts: Counts,
     /// The plot as SVG: of our own making, with escaped texts.
     plot: String,
-    /// Why there is no plot; may be empty.
+    /// The reason why there is no plot; may be empty.
     error: String,
     commands: Commands,
 }

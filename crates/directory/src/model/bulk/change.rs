@@ -14,7 +14,7 @@ use crate::timestamp::Timestamp;
 pub const MAX_RUNNING: usize = 4;
 /// The bulk changes that a tenant keeps.
 pub const MAX_KEPT: usize = 100;
-/// How long a bulk change is kept after its end.
+/// The time for which a bulk change is kept after its end.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// A change of the users that a filter matches.
@@ -40,17 +40,17 @@ pub struct BulkChange {
     pub counts: BulkCounts,
     /// The first users that failed.
     pub failures: Vec<BulkFailure>,
-    /// When it was started.
+    /// The time when it was started.
     pub create_time: Timestamp,
-    /// When its state or progress last changed.
+    /// The time when its state or progress last changed.
     pub update_time: Timestamp,
-    /// When it ended; none while it is running.
+    /// The time when it ended; none while it is running.
     pub end_time: Option<Timestamp>,
-    /// Why it stopped or failed; empty otherwise.
+    /// The reason why it stopped or failed; empty otherwise.
     pub end_reason: String,
     /// The users whose turn it is, and the position of the search after them.
     pub batch: BulkBatch,
-    /// Why the users whose turn it is must wait, if they do.
+    /// The reason why the users whose turn it is must wait, if they do.
     pub wait: Option<BulkWait>,
     /// The server that runs it.
     pub lease: Option<BulkLease>,
@@ -63,7 +63,7 @@ pub struct BulkChange {
 pub struct BulkWait {
     /// The reason of the last error.
     pub reason: String,
-    /// When they were first refused.
+    /// The time when they were first refused.
     pub since: Timestamp,
 }
 
@@ -72,7 +72,7 @@ pub struct BulkWait {
 pub struct BulkLease {
     /// The server: a random id of its process.
     pub owner: LocalityId,
-    /// When another server may take over.
+    /// The time when another server may take over.
     pub until: Timestamp,
 }
 
@@ -148,7 +148,7 @@ impl BulkChange {
         !self.is_running() && !self.is_leased(now) && !self.is_undoing(now)
     }
 
-    /// When a server looks at it next: to run it, or to remove it.
+    /// The time when a server looks at it next: to run it, or to remove it.
     pub fn due_time(&self) -> Timestamp {
         match self.end_time {
             Some(end) => end.plus(KEPT_FOR),

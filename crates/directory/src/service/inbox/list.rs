@@ -385,7 +385,7 @@ impl InboxCursor {
         Self { send_time, notice, ..Self::default() }
     }
 
-    /// When the last notice was sent, and its id.
+    /// The time when the last notice was sent, and its id.
     pub(crate) fn notice(&self) -> Result<(Timestamp, LocalityId), Error> {
         let id = <[u8; 16]>::try_from(&*self.notice).map_err(|_| foreign_page_token())?;
         Ok((Timestamp::from_millis(self.send_time), id.into()))

@@ -49,7 +49,7 @@ pub struct SendRequest<'r> {
     pub body: &'r str,
     /// Further data.
     pub attributes: BTreeMap<String, Value>,
-    /// When the notice leaves the inboxes.
+    /// The time when the notice leaves the inboxes.
     pub expire_time: Option<Timestamp>,
 }
 

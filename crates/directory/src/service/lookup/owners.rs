@@ -26,9 +26,9 @@ use polynym_proto::v1;
 pub struct OwnerPeriod {
     /// The user; `None` once it is purged.
     pub user: Option<LocalityId>,
-    /// When it began.
+    /// The time when it began.
     pub begin: Timestamp,
-    /// When it ended; `None` for the present owner.
+    /// The time when it ended; `None` for the present owner.
     pub end: Option<Timestamp>,
     /// The identity, at the end of the period; `None` once the user is purged, or if its record
     /// cannot be read.

@@ -32,7 +32,7 @@ pub struct Tenants {
 /// The cached policies of a tenant. The default is a tenant that does not exist yet.
 #[derive(Clone, Default)]
 pub struct KnownTenant {
-    /// When it was created.
+    /// The time when it was created.
     pub since: Timestamp,
     /// Its policies.
     pub policies: Arc<Policies>,
@@ -53,11 +53,11 @@ impl From<&TenantRecord> for KnownTenant {
 struct Known {
     /// None if the tenant does not exist.
     tenant: Option<KnownTenant>,
-    /// When the operation began that returned the policies.
+    /// The time when the operation began that returned the policies.
     began: Instant,
     /// An instant at which the tenant had these policies, or later ones.
     valid_at: Instant,
-    /// When the last read began, whether or not it has returned.
+    /// The time when the last read began, whether or not it has returned.
     tried: Instant,
 }
 

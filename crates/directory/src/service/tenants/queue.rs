@@ -32,7 +32,7 @@ impl TenantJob {
     /// All jobs.
     pub const ALL: [Self; 3] = [Self::Deletion, Self::IndexChange, Self::HistoryChange];
 
-    /// When the tenant was marked for the job, if it is.
+    /// The time when the tenant was marked for the job, if it is.
     pub fn marked_at(self, tenant: &TenantRecord) -> Option<Timestamp> {
         match self {
             Self::Deletion => tenant.deletion.map(|deletion| deletion.time),

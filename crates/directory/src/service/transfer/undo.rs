@@ -64,7 +64,7 @@ struct UndoneBulk {
     batch: HashSet<LocalityId>,
     /// Those of them that were undone.
     undone: Vec<LocalityId>,
-    /// When the right to undo it was last renewed.
+    /// The time when the right to undo it was last renewed.
     renewed: Instant,
 }
 

@@ -21,7 +21,7 @@ fn disks() -> MutexGuard<'static, HashMap<FileId, State>> {
 /// The disk of one file, until this is dropped.
 pub struct Disk(FileId);
 
-/// When the power fails: at one of the next steps, from 0.
+/// The time when the power fails: at one of the next steps, from 0.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     Never,
@@ -74,7 +74,7 @@ impl Drop for Disk {
 }
 
 thread_local! {
-    /// When power fails for the next file that this thread writes.
+    /// The time when power fails for the next file that this thread writes.
     static NEXT: Cell<Option<When>> = const { Cell::new(None) };
     /// That file.
     static ADOPTED: Cell<Option<FileId>> = const { Cell::new(None) };
@@ -133,7 +133,7 @@ pub(in super::super) fn record(id: FileId, step: &StagedOp<'_>) -> io::Result<()
 }
 
 impl When {
-    /// When the power fails, counted after a step.
+    /// The time when the power fails, counted after a step.
     fn after(self, step: &StagedOp<'_>) -> Self {
         match (self, step) {
             (Self::Step(left), _) => left.checked_sub(1).map_or(Self::Past, Self::Step),

@@ -21,9 +21,9 @@ pub struct RawUser<'a> {
     pub attributes: BTreeMap<String, Value>,
     /// The state.
     pub state: RawState<'a>,
-    /// When it was created, if the line has it.
+    /// The time when it was created, if the line has it.
     pub create_time: Option<Timestamp>,
-    /// When it last changed, if the line has it.
+    /// The time when it last changed, if the line has it.
     pub update_time: Option<Timestamp>,
     /// The internal part of an exported user.
     pub internals: Option<RawInternals<'a>>,
@@ -38,7 +38,7 @@ pub struct RawUser<'a> {
 pub struct RawImportedIdentity<'a> {
     /// The identity. Any kind may have a display form.
     pub raw: RawIdentity<'a>,
-    /// When it was linked, if the line has it.
+    /// The time when it was linked, if the line has it.
     pub link_time: Option<Timestamp>,
 }
 
@@ -53,9 +53,9 @@ pub enum RawState<'a> {
     Disabled,
     /// Deleted, with the times in the line.
     Deleted {
-        /// When it was deleted.
+        /// The time when it was deleted.
         delete_time: Option<Timestamp>,
-        /// When it will be purged.
+        /// The time when it will be purged.
         purge_time: Option<Timestamp>,
     },
     /// Merged into the user with this id.
@@ -84,7 +84,7 @@ pub struct RawInternals<'a> {
 pub struct RawHold<'a> {
     /// The held identifier, or the skeleton of a handle.
     pub held: Result<RawIdentifier<'a>, &'a str>,
-    /// When it ends.
+    /// The time when it ends.
     pub until: Timestamp,
     /// The version of the rules of its key; 0 for the present one.
     pub rules_version: u32,
@@ -93,7 +93,7 @@ pub struct RawHold<'a> {
 /// The data to undo a merge.
 #[derive(Debug)]
 pub struct RawUndo<'a> {
-    /// When the undo window ends.
+    /// The time when the undo window ends.
     pub until: Timestamp,
     /// The merged user before the merge.
     pub user: RawUser<'a>,
