@@ -1,5 +1,5 @@
-//! The server that looks for expired users, which reads from all shards: one server at a time leads,
-//! and another a minute later. The leader follows from the documents that all servers read with each
+//! The server that looks for expired users, which reads from all shards: one leads at a time, and
+//! another a minute later. The leader follows from the documents that all servers read with each
 //! beat, so that nothing more is written or waited for. Two servers may disagree for some seconds:
 //! then both look, or neither.
 
