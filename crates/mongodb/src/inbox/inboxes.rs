@@ -218,7 +218,7 @@ impl Collections {
             }
         }
         for (user, limits) in work.trimmed {
-            // The next one mends a failure.
+            // The next one repairs a failure.
             if let Err(fault) = self.trim(user, limits).await {
                 tracing::warn!(%fault, "an inbox is not trimmed");
             }
