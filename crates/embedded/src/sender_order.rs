@@ -1,5 +1,5 @@
-//! The order of senders: of each sender one part of a delivery waits for the writer at a time, so that
-//! the deliveries of one do not delay those of another.
+//! The order of deliveries: of each sender one part of a delivery waits for the writer at a time, so
+//! that the deliveries of one sender do not delay those of another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,8 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 pub struct SenderOrder(Mutex<HashMap<String, Arc<Semaphore>>>);
 
 impl SenderOrder {
-    /// Waits for the earlier deliveries of a sender, in the order of its calls. It lasts until this is dropped.
+    /// Waits for the earlier deliveries of a sender, in the order of its calls. The later ones wait
+    /// until the permit is dropped.
     pub async fn wait(&self, sender: &str) -> Result<OwnedSemaphorePermit, AcquireError> {
         let permit = {
             let mut senders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sender_has_one_turn_at_a_time() {
+    fn a_sender_delivers_one_part_at_a_time() {
         let order = SenderOrder::default();
         let first = order.wait("one").now_or_never().unwrap();
         assert!(order.wait("one").now_or_never().is_none());

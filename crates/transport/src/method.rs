@@ -69,7 +69,7 @@ pub struct Method {
     pub requirement: Requirement,
     /// The kind.
     pub kind: MethodKind,
-    /// Whether a call may compute for long, so that it takes turns with others.
+    /// Whether a call may compute for long, so that it runs in steps.
     pub is_scan: bool,
     /// The size of the largest request message, in bytes.
     pub max_message_bytes: usize,

@@ -207,8 +207,8 @@ impl CallHandler {
         Detachable::new(mutation, self.timeout).await
     }
 
-    /// The steps of a call that may compute for long. Callers share the processors; without credentials,
-    /// connections do.
+    /// The steps of a call that may compute for long. Callers share the processors; without
+    /// credentials, connections do.
     fn steps(&self, method: &Row, connection: &ConnectionState, caller: &Caller) -> Option<Steps> {
         method.is_scan.then(|| self.compute_shares.steps(connection.compute_lock_of(caller)))
     }
