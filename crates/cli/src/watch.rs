@@ -16,8 +16,8 @@ use super::failure::Failure;
 use super::output::printable;
 use super::user::history::show;
 use crate::config::{Client, Flags};
-use polynym_proto::v1::watch_response::Kind;
 use polynym_presentation::event::parse;
+use polynym_proto::v1::watch_response::Kind;
 use polynym_proto::v1::{EventType, WatchRequest};
 
 pub const EXAMPLES: &str = "\

@@ -1,5 +1,5 @@
-//! The order of deliveries: of each sender one part of a delivery waits for the writer at a time, so
-//! that the deliveries of one sender do not delay those of another.
+//! The order of deliveries: of each sender one part of a delivery waits for the writer at a time.
+//! So the deliveries of one sender do not delay those of another.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -46,17 +46,20 @@ impl Forms {
     pub fn lines(self, set: &ChangeSet) -> Vec<Line> {
         let line = |path: &str, before, after| Line { path: path.to_owned(), before, after };
         let user_state = |own: &Option<UserState>| own.as_ref().map(|own| self.state(own));
-        let state = set.state.iter().map(|change| {
-            line(STATE, user_state(&change.before), user_state(&change.after))
-        });
+        let state = set
+            .state
+            .iter()
+            .map(|change| line(STATE, user_state(&change.before), user_state(&change.after)));
         let value = |own: &Option<RecordedValue>| own.as_ref().map(|own| self.recorded(own));
-        let fields = set.fields.iter().map(|change| {
-            line(&change.path, value(&change.before), value(&change.after))
-        });
+        let fields = set
+            .fields
+            .iter()
+            .map(|change| line(&change.path, value(&change.before), value(&change.after)));
         let marked = |own: &Option<Identity>| own.as_ref().map(identity);
-        let identities = set.identities.iter().map(|change| {
-            line("identity", marked(&change.before), marked(&change.after))
-        });
+        let identities = set
+            .identities
+            .iter()
+            .map(|change| line("identity", marked(&change.before), marked(&change.after)));
         let holds = set.holds.iter().map(|change| {
             let name = identifier(change.identifier.as_ref());
             let until = |end: Option<&Timestamp>| {

@@ -278,10 +278,10 @@ proptest! {
         for kind in Kind::ALL {
             let primaries = |user: &User| {
                 let is_counted =
-                    |identity: &&super::Identity| identity.primary && identity.identifier.kind() == kind;
+                    |one: &&super::Identity| one.primary && one.identifier.kind() == kind;
                 user.identities.iter().filter(is_counted).count()
             };
-            let has_kind = after.identities.iter().any(|identity| identity.identifier.kind() == kind);
+            let has_kind = after.identities.iter().any(|one| one.identifier.kind() == kind);
             prop_assert!(primaries(&after) <= primaries(&before).max(1), "a second primary");
             prop_assert!(!has_kind || primaries(&after) > 0, "no primary identity");
         }

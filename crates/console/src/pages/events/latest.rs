@@ -98,8 +98,7 @@ async fn read(client: &Client, request: WatchRequest) -> Result<(Vec<Event>, Str
 
 /// The calls that follow the same events.
 fn commands(selection: &Selection, tenant: &str, request: WatchRequest) -> Commands {
-    let kinds: Vec<_> =
-        selection.kinds.iter().map(|kind| event::name(*kind)).collect();
+    let kinds: Vec<_> = selection.kinds.iter().map(|kind| event::name(*kind)).collect();
     let mut cli = vec!["watch", "--tenant", tenant];
     cli.extend(kinds.iter().flat_map(|kind| ["--type", kind]));
     if !selection.user.is_empty() {

@@ -17,8 +17,8 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
-use crate::views::{Commands, EventView};
 use crate::views::event::views;
+use crate::views::{Commands, EventView};
 use crate::visit::Visit;
 
 /// The time for which a page goes on to read users. After that it offers to continue.

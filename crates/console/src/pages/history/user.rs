@@ -10,8 +10,8 @@ use v1::list_history_request::User;
 use super::period::{PAGE_SIZE, Period};
 use crate::frame::Frame;
 use crate::render::{Page, render};
-use crate::views::{Commands, EventView, UserView};
 use crate::views::event::views;
+use crate::views::{Commands, EventView, UserView};
 use crate::visit::Visit;
 
 #[derive(Template)]

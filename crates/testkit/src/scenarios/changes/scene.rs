@@ -181,7 +181,8 @@ impl Scene {
     fn check_events(&self, changed: &[v1::Event]) {
         let row = self.change.row;
         let who = |event: &v1::Event| self.ids.iter().position(|id| *id == event.user_id).unwrap();
-        let mut found: Vec<_> = changed.iter().map(|event| (who(event), event.event_type())).collect();
+        let mut found: Vec<_> =
+            changed.iter().map(|event| (who(event), event.event_type())).collect();
         found.sort_unstable_by_key(|(user, _)| *user);
         assert_eq!(found, self.change.events, "{row}: the events");
         let method = super::method(row);
