@@ -59,8 +59,8 @@ proptest! {
         cut in 0..200usize,
     ) {
         let key = IdentityKey::new("default", &super::identifier("handle:joe"));
-        let mut sound =
-            EncodedUser::from_user(&user(&["handle:joe", "phone:+14155552300"])).into_bytes().to_vec();
+        let user = user(&["handle:joe", "phone:+14155552300"]);
+        let mut sound = EncodedUser::from_user(&user).into_bytes().to_vec();
         sound.truncate(cut);
         for bytes in [bytes, sound] {
             let wire = EncodedUser::from_stored(bytes.into());

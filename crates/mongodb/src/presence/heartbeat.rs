@@ -213,8 +213,8 @@ impl HeartbeatTask {
         }
     }
 
-    /// Writes the wall clock's lead, and whether this server looks for expired users, if its document
-    /// has other values.
+    /// Writes the wall clock's lead, and whether this server looks for expired users, if its
+    /// document has other values.
     async fn write_state(
         &self,
         presence: &Presence,

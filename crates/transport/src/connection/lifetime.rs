@@ -40,7 +40,9 @@ pub async fn run<C: GracefulConnection>(
             task.connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = &mut task => return false,
-                () = connection.activity.wait_stuck(call_age_limit(options.call_timeout)) => return false,
+                () = connection.activity.wait_stuck(call_age_limit(options.call_timeout)) => {
+                    return false;
+                }
                 () = finish_overdue(connection, peer, distrusted.as_mut(), options.drain) => {
                     return false;
                 }

@@ -56,7 +56,7 @@ impl ConnectionState {
     }
 
     /// The lock of a caller for long computations; without credentials, that of the connection.
-    pub fn turn_of<'l>(&'l self, caller: &'l Caller) -> &'l ComputeLock {
+    pub fn compute_lock_of<'l>(&'l self, caller: &'l Caller) -> &'l ComputeLock {
         if caller.is_anonymous() { &self.strangers_lock } else { &caller.state.compute_lock }
     }
 
