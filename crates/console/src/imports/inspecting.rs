@@ -32,13 +32,13 @@ pub async fn inspect(
     settings: Settings,
     types: BTreeMap<String, ValueType>,
 ) {
-    let (upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
+    let (read_upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
-        if upload.is_table {
-            let open = || Ok(upload.file.reader(stop.clone()));
-            table(open, given, &upload.snapshot().names, types)
+        if read_upload.is_table {
+            let open = || Ok(read_upload.file.reader(stop.clone()));
+            table(open, given, &read_upload.snapshot().names, types)
         } else {
-            lines(upload.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
+            lines(read_upload.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
         }
     });
     let outcome = read.await.unwrap_or_else(|error| Err(error.to_string()));

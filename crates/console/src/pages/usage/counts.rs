@@ -50,7 +50,7 @@ impl Counts {
         let mut by_name: BTreeMap<String, Series> = BTreeMap::new();
         for series in &answer.series {
             let name = name(series, by);
-            let series = by_name.entry(name.clone()).or_insert_with(|| Series {
+            let shown = by_name.entry(name.clone()).or_insert_with(|| Series {
                 name,
                 total: 0,
                 failed: 0,
@@ -58,10 +58,10 @@ impl Counts {
             });
             let is_failure = series.metric.starts_with("calls.") && !series.metric.ends_with(".OK");
             for point in &series.points {
-                series.total += point.count;
-                series.failed += if is_failure { point.count } else { 0 };
+                shown.total += point.count;
+                shown.failed += if is_failure { point.count } else { 0 };
                 let index = usize::try_from((second(&point.time) - from) / seconds);
-                if let Some(count) = index.ok().and_then(|index| series.counts.get_mut(index)) {
+                if let Some(count) = index.ok().and_then(|index| shown.counts.get_mut(index)) {
                     *count += point.count;
                 }
             }
@@ -154,12 +154,9 @@ mod tests {
             ],
         };
         let counts = Counts::of(&answer, By::Method);
-        let series = &counts.series[0];
-        assert_eq!(
-            (&*series.name, series.total, series.failed, series.peak()),
-            ("GetUser", 7, 2, 5)
-        );
-        assert_eq!(series.counts, [5, 0, 0, 2]);
+        let first = &counts.series[0];
+        assert_eq!((&*first.name, first.total, first.failed, first.peak()), ("GetUser", 7, 2, 5));
+        assert_eq!(first.counts, [5, 0, 0, 2]);
         let rows = counts.rows();
         assert_eq!(
             rows,

@@ -4,7 +4,7 @@ use axum::extract::Path;
 use polynym_proto::v1::ReplaceIdentityRequest;
 
 use super::identity::{finish, show};
-use crate::change::{Sent, typed};
+use crate::change::{Sent, identifier_fields};
 use crate::form::Form;
 use crate::render::Page;
 use crate::views::identity;
