@@ -3,6 +3,7 @@
 //! files of tables share. Nothing here does I/O.
 
 pub mod change;
+pub mod count;
 pub mod duration;
 pub mod event;
 pub mod state;

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use polynym_proto::time;
+use polynym_proto::v1::UsageResolution;
 use prost_types::Timestamp;
 
 use crate::duration::{self, largest_unit};
@@ -100,6 +101,20 @@ fn parse(text: &str, shift: fn(&SystemTime, Duration) -> Option<SystemTime>) -> 
         .map(Timestamp::from)
         .or_else(|| time::parse(text))
         .or_else(|| time::parse(&format!("{text}T00:00:00Z")))
+}
+
+/// The intervals of counters: their names, seconds and resolutions.
+pub const INTERVALS: [(&str, i64, UsageResolution); 3] = [
+    ("minute", 60, UsageResolution::Minute),
+    ("hour", 3_600, UsageResolution::Hour),
+    ("day", 86_400, UsageResolution::Day),
+];
+
+/// The name and the seconds of a resolution's interval; days unless it is known.
+pub fn interval(resolution: UsageResolution) -> (&'static str, i64) {
+    let known = INTERVALS.iter().find(|(.., known)| *known == resolution);
+    let (name, seconds, _) = known.unwrap_or(&INTERVALS[2]);
+    (name, *seconds)
 }
 
 /// The distance of a time in its largest unit.

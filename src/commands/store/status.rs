@@ -5,6 +5,7 @@ use polynym_cli::Failure;
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_mongodb::{self as mongo, Advice, CollectionStatus};
+use polynym_presentation::count;
 
 use super::failures::{no_temporary, other};
 
@@ -112,29 +113,21 @@ fn collections(collections: &[CollectionStatus]) -> output::Table {
     ]);
     for collection in collections {
         for shard in &collection.shards {
-            let indexes =
-                shard.index_bytes.iter().map(|(name, bytes)| format!("{name} {}", size(*bytes)));
+            let indexes = shard
+                .index_bytes
+                .iter()
+                .map(|(name, bytes)| format!("{name} {}", count::bytes(*bytes)));
             table.add_row([
                 collection.name.clone(),
                 collection.shard_key.clone().unwrap_or_default(),
                 shard.shard.clone(),
                 shard.chunks.map(|chunks| chunks.to_string()).unwrap_or_default(),
                 shard.documents.to_string(),
-                size(shard.storage_bytes),
+                count::bytes(shard.storage_bytes),
                 indexes.collect::<Vec<_>>().join(", "),
             ]);
         }
     }
 
     table
-}
-
-/// A size in words: `12.3 MiB`.
-fn size(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let power = (0..units.len()).rev().find(|power| bytes >> (10 * power) > 0).unwrap_or_default();
-    match power {
-        0 => format!("{bytes} B"),
-        _ => format!("{:.1} {}", bytes as f64 / (1_u64 << (10 * power)) as f64, units[power]),
-    }
 }

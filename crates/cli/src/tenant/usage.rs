@@ -117,11 +117,7 @@ fn csv_failure(error: impl std::fmt::Display) -> Failure {
 
 /// Prints a row for each metric, with its total and a chart over time.
 fn print(answer: &GetUsageResponse, by_caller: bool) -> Result<(), Failure> {
-    let unit = match answer.resolution() {
-        UsageResolution::Minute => "minute",
-        UsageResolution::Hour => "hour",
-        _ => "day",
-    };
+    let (unit, _) = time::interval(answer.resolution());
     let [from, to] = [&answer.from, &answer.to].map(|time| time::text(time.as_ref()));
     output::print(&format!("{from} to {to} (UTC), by {unit}\n"))?;
     if answer.series.is_empty() {
@@ -148,11 +144,8 @@ fn print(answer: &GetUsageResponse, by_caller: bool) -> Result<(), Failure> {
 /// [`CHART_COLUMNS`].
 fn columns(answer: &GetUsageResponse, series: &[&UsageSeries]) -> Vec<u64> {
     let seconds = |time: &Option<Timestamp>| time.as_ref().map_or(0, |time| time.seconds);
-    let interval = match answer.resolution() {
-        UsageResolution::Minute => 60,
-        UsageResolution::Hour => 60 * 60,
-        _ => 24 * 60 * 60,
-    };
+    let (_, interval) = time::interval(answer.resolution());
+    let interval = interval.unsigned_abs();
     let (from, to) = (seconds(&answer.from), seconds(&answer.to));
     // Round the end up to the next second.
     let intervals = (to + 1).abs_diff(from).div_ceil(interval).max(1);

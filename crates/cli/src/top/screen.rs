@@ -7,7 +7,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Paragraph, Row, Sparkline, Table};
 
 use super::State;
-use super::table::{facts, time};
+use super::table::facts;
+use polynym_presentation::count::seconds;
 
 /// Draws the state. A small terminal shows the first parts.
 pub fn draw(frame: &mut Frame<'_>, state: &State) {
@@ -31,7 +32,7 @@ fn title(state: &State) -> Line<'static> {
         return Line::from(format!("no answer for {} s: {error}", since.elapsed().as_secs())).red();
     }
     let figures = &state.figures;
-    let (p50, p99) = (time(figures.times.p50), time(figures.times.p99));
+    let (p50, p99) = (seconds(figures.times.p50), seconds(figures.times.p99));
     Line::from(format!(
         "polynym {}   {:.0} calls/s   p50 {p50}   p99 {p99}   q quits",
         figures.version, figures.calls
@@ -59,8 +60,8 @@ fn table(state: &State) -> Table<'static> {
         Row::new([
             method.name.clone(),
             format!("{:.0}", method.calls),
-            time(method.times.p50),
-            time(method.times.p99),
+            seconds(method.times.p50),
+            seconds(method.times.p99),
         ])
     };
     let widths =

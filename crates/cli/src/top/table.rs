@@ -3,12 +3,13 @@
 use crate::failure::Failure;
 use crate::output;
 use polynym_exposition::{Figures, Times};
+use polynym_presentation::count::seconds;
 
 /// Prints the figures of an interval.
 pub fn print(figures: &Figures) -> Result<(), Failure> {
     let mut table = output::table(["method", "calls/s", "p50", "p99"]);
     let row = |name: &str, calls: f64, times: Times| {
-        [name.to_owned(), format!("{calls:.0}"), time(times.p50), time(times.p99)]
+        [name.to_owned(), format!("{calls:.0}"), seconds(times.p50), seconds(times.p99)]
     };
     for method in &figures.methods {
         table.add_row(row(&method.name, method.calls, method.times));
@@ -38,14 +39,4 @@ pub fn facts(figures: &Figures) -> Vec<(&'static str, String)> {
         ("look-ups a shared call", number(figures.shared)),
         ("mutations a sync", number(figures.synced)),
     ]
-}
-
-/// A time in the unit that suits it.
-pub fn time(seconds: Option<f64>) -> String {
-    match seconds {
-        None => "–".to_owned(),
-        Some(seconds) if seconds < 1e-3 => format!("{:.0} µs", seconds * 1e6),
-        Some(seconds) if seconds < 1.0 => format!("{:.1} ms", seconds * 1e3),
-        Some(seconds) => format!("{seconds:.2} s"),
-    }
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Path, Query};
 use http::HeaderValue;
+use polynym_presentation::count::bytes;
 use polynym_table::Locale;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, ENCODINGS, SEPARATORS};
 use super::session_files::{path, upload};
-use super::{actions, downloads, files};
+use super::{actions, downloads};
 use crate::frame::Frame;
 use crate::imports::{
     ColumnSetting, ImportOptions, Job, JobKind, Outcome, Reading, Settings, Snapshot, Upload,
@@ -144,7 +145,7 @@ fn file(visit: &Visit, upload: &Upload, from: usize) -> FilePage {
     FilePage {
         path: path(visit, upload),
         name: upload.name.clone(),
-        size: files::size(upload.file.bytes()),
+        size: bytes(upload.file.bytes()),
         is_table: upload.is_table,
         progress,
         columns,

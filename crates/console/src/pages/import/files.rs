@@ -11,6 +11,7 @@ use axum::extract::{FromRequest, Multipart, Path, Request};
 use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::Kind;
+use polynym_presentation::count;
 use polynym_proto::v1::GetTenantRequest;
 use polynym_table::ValueType;
 use tokio::time::timeout;
@@ -81,17 +82,8 @@ fn row(upload: &Upload) -> FileRow {
     FileRow {
         number: upload.number,
         name: upload.name.clone(),
-        bytes: size(upload.file.bytes()),
+        bytes: count::bytes(upload.file.bytes()),
         state: text,
-    }
-}
-
-/// A number of bytes in its largest unit.
-pub fn size(bytes: u64) -> String {
-    match bytes {
-        0..1_024 => format!("{bytes} bytes"),
-        1_024..1_048_576 => format!("{} KiB", bytes >> 10),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
     }
 }
 

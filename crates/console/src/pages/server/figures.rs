@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use polynym_exposition::{Figures, Scrape, Times};
+use polynym_presentation::count::{bytes, seconds};
 
 use crate::samples::Measured;
 
@@ -93,7 +94,7 @@ fn embedded(measured: &Measured) -> Section {
     let queue = now.sum("polynym_write_queue").unwrap_or_default();
     let synced = measured.figures.synced;
     let rows = vec![
-        row("Size of the file", bytes(size)),
+        row("Size of the file", bytes(size as u64)),
         row("Mutations that wait for the writer", format!("{queue:.0}")),
         row("Time to sync", latency(measured.increase.times("polynym_sync_seconds"))),
         row("Mutations in a sync", mean(synced)),
@@ -127,7 +128,7 @@ fn mongodb(measured: &Measured) -> Section {
         rows.push(row("Answers from the look-up cache", format!("{share:.0} %")));
     }
     let cached = now.sum("polynym_lookup_cache_bytes");
-    rows.extend(cached.map(|size| row("Size of the look-up cache", bytes(size))));
+    rows.extend(cached.map(|size| row("Size of the look-up cache", bytes(size as u64))));
     if now.sum("polynym_store_became_shard").unwrap_or_default() > 0.0 {
         rows.push(row("Replica set", "has become a shard: start the servers with its cluster"));
     }
@@ -165,26 +166,6 @@ fn latency(times: Times) -> String {
     format!("median {}, 99 % within {}", seconds(times.p50), seconds(times.p99))
 }
 
-/// Such as `1.25 ms`; empty without a value.
-fn seconds(seconds: Option<f64>) -> String {
-    match seconds {
-        None => String::new(),
-        Some(time) if time < 1.0 => format!("{:.2} ms", 1_000.0 * time),
-        Some(time) => format!("{time:.2} s"),
-    }
-}
-
-/// Such as `1.5 MiB`.
-fn bytes(bytes: f64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let (mut size, mut unit) = (bytes, 0);
-    while size >= 1_024.0 && unit + 1 < UNITS.len() {
-        size /= 1_024.0;
-        unit += 1;
-    }
-    format!("{size:.1} {}", UNITS[unit])
-}
-
 /// Rates by name, the highest first.
 fn by_name(rates: &BTreeMap<String, f64>) -> String {
     let mut sorted: Vec<_> = rates.iter().collect();
@@ -200,11 +181,6 @@ mod tests {
 
     #[test]
     fn figures_have_units() {
-        assert_eq!(bytes(1_536.0 * 1_024.0), "1.5 MiB");
-        assert_eq!(
-            (seconds(Some(0.00125)), seconds(Some(1.5))),
-            ("1.25 ms".into(), "1.50 s".into())
-        );
         let rates = [("A".to_owned(), 1.0), ("B".to_owned(), 20.0)].into();
         assert_eq!(by_name(&rates), "B 20 a second, A 1.00 a second");
         assert_eq!(latency(Times::default()), "none");

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use polynym_presentation::time::minute;
-use polynym_proto::v1::{GetUsageResponse, UsageResolution, UsageSeries};
+use polynym_presentation::time::{interval, minute};
+use polynym_proto::v1::{GetUsageResponse, UsageSeries};
 use prost_types::Timestamp;
 
 use super::query::{By, MAX_INTERVALS};
@@ -37,11 +37,7 @@ pub struct Series {
 impl Counts {
     /// The counters of a response.
     pub fn of(answer: &GetUsageResponse, by: By) -> Self {
-        let (interval, seconds) = match answer.resolution() {
-            UsageResolution::Minute => ("minute", 60),
-            UsageResolution::Hour => ("hour", 3_600),
-            _ => ("day", 86_400),
-        };
+        let (interval, seconds) = interval(answer.resolution());
         let second = |time: &Option<Timestamp>| time.as_ref().map_or(0, |time| time.seconds);
         let (from, to) = (second(&answer.from), second(&answer.to));
         // The first and the last interval may be partial.
@@ -131,7 +127,7 @@ fn largest(mut all: Vec<Series>) -> Vec<Series> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polynym_proto::v1::UsagePoint;
+    use polynym_proto::v1::{UsagePoint, UsageResolution};
 
     fn at(seconds: i64) -> Option<Timestamp> {
         Some(Timestamp { seconds, nanos: 0 })

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use polynym_presentation::time::INTERVALS;
 use polynym_proto::v1::UsageResolution;
 use prost_types::Timestamp;
 use serde::Deserialize;
@@ -70,13 +71,6 @@ pub static PERIODS: [Period; 6] = [
     period("7d", "Last 7 days", 7 * 86_400),
     period("30d", "Last 30 days", 30 * 86_400),
     period("1y", "Last year", 365 * 86_400),
-];
-
-/// The intervals: their names, seconds and resolutions.
-pub const INTERVALS: [(&str, i64, UsageResolution); 3] = [
-    ("minute", 60, UsageResolution::Minute),
-    ("hour", 3_600, UsageResolution::Hour),
-    ("day", 86_400, UsageResolution::Day),
 ];
 
 /// The query of the page.
