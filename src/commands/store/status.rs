@@ -34,7 +34,7 @@ fn show_folder(status: &embedded::Status) -> Result<(), Failure> {
     let mut table = output::table(["embedded store", &status.folder.display().to_string()]);
     table.add_row(["schema version".to_owned(), status.schema_version.to_string()]);
     table.add_row(["rules version".to_owned(), status.rules_version.to_string()]);
-    table.add_row(["file".to_owned(), size(status.file_bytes)]);
+    table.add_row(["file".to_owned(), count::bytes(status.file_bytes)]);
     for (name, count) in
         [("users", status.users), ("identities", status.identities), ("requests", status.requests)]
     {
