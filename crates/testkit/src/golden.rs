@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use polynym_directory::{
-    AccessPath, Backend, ConflictPolicy, DefinitionUpdate, Directory, IdempotencyKey, Limits,
+    AccessPath, Backend, ConflictPolicy, Directory, IdempotencyKey, Limits,
     Mutation, MutationKind, Mutations, NewIdentity, NewUser, Policies, PolicyUpdate, Record,
     ResolveOptions, Search, SearchedUser, Tenant, TenantChange, Tenants, Timestamp, Update,
     UserChange, Value, Verification, View, search::elements,
@@ -220,21 +220,15 @@ fn changes() -> Vec<(Tenant, MutationKind)> {
 
 fn tenants() -> Vec<(Tenant, MutationKind)> {
     let all = PolicyUpdate {
-        attributes: DefinitionUpdate::default(),
         holds: Kind::ALL.map(|kind| (kind, HOLD_TIME + Duration::from_millis(5))).into(),
         hide_unverified: Some(true),
         verified_wins: Some(true),
-        phone_takeover_after: None,
         keep_primary: Some(true),
         keep_last: Some(true),
         allow_lookalikes: Some(true),
         restore_window: Some(HOLD_TIME),
         undo_window: Some(HOLD_TIME),
-        reserved_handles: None,
-        history_retention: None,
-        inbox_retention: None,
-        inbox_limit: None,
-        rule_notices: None,
+        ..PolicyUpdate::default()
     };
 
     let set = |name, update| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use polynym_directory::{
-    DefinitionUpdate, Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
+    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
     TenantChange, TenantRecord,
 };
 use polynym_identifier::Kind;
@@ -29,7 +29,6 @@ async fn execute(f: &Fixture, mutation: Mutation) -> Result<TenantRecord, Failur
 
 fn all() -> PolicyUpdate {
     PolicyUpdate {
-        attributes: DefinitionUpdate::default(),
         holds: Kind::ALL.into_iter().zip([1, 2, 3, 4, 5].map(|n| DAY * n)).collect(),
         hide_unverified: Some(true),
         verified_wins: Some(true),
@@ -44,6 +43,7 @@ fn all() -> PolicyUpdate {
         inbox_limit: Some(20),
         rule_notices: Some(true),
         reserved_handles: Some(Some(["boss".to_owned()].into())),
+        ..PolicyUpdate::default()
     }
 }
 

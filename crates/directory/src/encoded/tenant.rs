@@ -1,29 +1,25 @@
 //! The encoded forms of tenants, in stores and in the API's messages.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use prost::{DecodeError, Message};
-use prost_types::{Duration as ProtoDuration, Timestamp as ProtoTimestamp};
+use prost_types::Timestamp as ProtoTimestamp;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::encoded::decode::{read_tenant, read_time};
 use crate::encoded::definition::{definition_messages, read_definition};
 use crate::encoded::encode::time_message;
 use crate::encoded::error::WireError;
-use crate::model::policies::{
-    HISTORY_RETENTION, HistoryExtension, INBOX_LIMIT, INBOX_RETENTION, Policies,
-};
+use crate::model::policies::{self, HistoryExtension, POLICIES, Policies, read_span, span};
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::{Unknown, messages, write_message};
 use polynym_identifier::Kind;
 use polynym_proto::v1;
 
-/// The field number of a tenant's policies, and the last fields of a tenant and of policies that
-/// this program supports.
-const POLICIES: u32 = 2;
+/// The field number of a tenant's policies, and the last field of a tenant that this program
+/// supports.
+const POLICIES_FIELD: u32 = 2;
 const LAST_FIELD: u32 = 8;
-const POLICIES_LAST_FIELD: u32 = 19;
 /// The field number of the creation time of an imported tenant in its stored form, where the field
 /// `create_time` has the time at which this store created it.
 const IMPORTED_CREATE_TIME: u32 = 8;
@@ -34,11 +30,7 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
     let mut message = message(tenant);
     message.create_time = Some(time_message(tenant.since));
     if let Some(policies) = &mut message.policies {
-        policies.history_retention.take_if(|retention| *retention == span(HISTORY_RETENTION));
-        policies.inbox_retention.take_if(|retention| *retention == span(INBOX_RETENTION));
-        if policies.inbox_limit == INBOX_LIMIT as i32 {
-            policies.inbox_limit = 0;
-        }
+        POLICIES.iter().for_each(|policy| policy.omit_default(policies));
     }
     let mut bytes = message.encode_to_vec();
     let [unknown, of_policies] = &tenant.unknown;
@@ -46,7 +38,7 @@ pub fn encode_tenant(tenant: &TenantRecord) -> Vec<u8> {
         // A decoder merges a field that occurs twice.
         let mut policies = Vec::new();
         of_policies.write(&mut policies);
-        write_message(POLICIES, &policies, &mut bytes);
+        write_message(POLICIES_FIELD, &policies, &mut bytes);
     }
     if tenant.create_time != tenant.since {
         let time = time_message(tenant.create_time).encode_to_vec();
@@ -77,7 +69,7 @@ pub fn decode_tenant(bytes: &[u8]) -> Result<TenantRecord, WireError> {
             .map(|time| Deletion { time: read_time(Some(time)), with_users: message.delete_users }),
         unknown: [
             Unknown::after(LAST_FIELD, bytes),
-            Unknown::within(POLICIES, POLICIES_LAST_FIELD, bytes),
+            Unknown::within(POLICIES_FIELD, policies::LAST_FIELD, bytes),
         ],
     })
 }
@@ -102,7 +94,7 @@ fn message(tenant: &TenantRecord) -> v1::Tenant {
 /// Policies as the API's message.
 pub fn policies_message(policies: &Policies) -> v1::Policies {
     let hold = |kind| policies.holds.get(&kind).copied().map(span);
-    v1::Policies {
+    let mut message = v1::Policies {
         holds: Some(v1::Holds {
             email: hold(Kind::Email),
             handle: hold(Kind::Handle),
@@ -110,52 +102,29 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
             social: hold(Kind::Social),
             url: hold(Kind::Url),
         }),
-        hide_unverified: policies.hide_unverified,
-        verified_wins: policies.verified_wins,
-        keep_primary_identity: policies.keep_primary,
-        keep_last_identity: policies.keep_last,
-        allow_lookalikes: policies.allow_lookalikes,
-        restore_window: Some(span(policies.restore_window)),
-        undo_window: Some(span(policies.undo_window)),
         reserved_handles: policies.reserved_handles.as_ref().map(reserved),
         attribute_definitions: definition_messages(&policies.attributes),
-        history_retention: Some(span(policies.history_retention)),
         history_since_time: policies.history_since.map(time_message),
         history_change_time: policies.history_change.map(time_message),
-        history_extend_time: policies
-            .history_extension
-            .map(|extension| time_message(extension.time)),
-        history_former_retention: policies
-            .history_extension
-            .map(|extension| span(extension.former)),
-        inbox_retention: Some(span(policies.inbox_retention)),
-        inbox_limit: policies.inbox_limit as i32,
-        rule_notices: policies.rule_notices,
-        phone_takeover_after: Some(policies.phone_takeover_after)
-            .filter(|period| !period.is_zero())
-            .map(span),
-    }
+        history_extend_time: policies.history_extension.map(|own| time_message(own.time)),
+        history_former_retention: policies.history_extension.map(|own| span(own.former)),
+        ..v1::Policies::default()
+    };
+    POLICIES.iter().for_each(|policy| policy.write(policies, &mut message));
+    message
 }
 
 /// The names of the fields that differ.
 pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<String> {
-    let differs = [
-        ("holds", one.holds != other.holds),
-        ("hide_unverified", one.hide_unverified != other.hide_unverified),
-        ("verified_wins", one.verified_wins != other.verified_wins),
-        ("phone_takeover_after", one.phone_takeover_after != other.phone_takeover_after),
-        ("keep_primary_identity", one.keep_primary_identity != other.keep_primary_identity),
-        ("keep_last_identity", one.keep_last_identity != other.keep_last_identity),
-        ("allow_lookalikes", one.allow_lookalikes != other.allow_lookalikes),
-        ("restore_window", one.restore_window != other.restore_window),
-        ("undo_window", one.undo_window != other.undo_window),
-        ("reserved_handles", one.reserved_handles != other.reserved_handles),
-        ("attribute_definitions", one.attribute_definitions != other.attribute_definitions),
-        ("history_retention", one.history_retention != other.history_retention),
-        ("inbox_retention", one.inbox_retention != other.inbox_retention),
-        ("inbox_limit", one.inbox_limit != other.inbox_limit),
-        ("rule_notices", one.rule_notices != other.rule_notices),
-    ];
+    let mut differs = vec![("holds", one.holds != other.holds)];
+    for policy in POLICIES {
+        if policy.path() == "history_retention" {
+            let definitions = one.attribute_definitions != other.attribute_definitions;
+            differs.push(("reserved_handles", one.reserved_handles != other.reserved_handles));
+            differs.push(("attribute_definitions", definitions));
+        }
+        differs.push((policy.path(), policy.differs(one, other)));
+    }
     differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
 }
 
@@ -163,12 +132,10 @@ fn reserved(handles: &BTreeSet<String>) -> v1::ReservedHandles {
     v1::ReservedHandles { handles: handles.iter().cloned().collect() }
 }
 
-fn span(time: Duration) -> ProtoDuration {
-    ProtoDuration { seconds: time.as_secs() as i64, nanos: time.subsec_nanos() as i32 }
-}
-
 /// The policies of a message.
 pub fn read_policies(message: v1::Policies) -> Policies {
+    let mut policies = Policies::default();
+    POLICIES.iter().for_each(|policy| policy.read(&message, &mut policies));
     let v1::Holds { email, handle, phone, social, url } = message.holds.unwrap_or_default();
     let holds = [
         (Kind::Email, email),
@@ -177,46 +144,23 @@ pub fn read_policies(message: v1::Policies) -> Policies {
         (Kind::Social, social),
         (Kind::Url, url),
     ];
-
+    let holds = holds.into_iter().filter_map(|(kind, time)| Some((kind, read_span(time?))));
+    let handles = message.reserved_handles.map(|own| own.handles.into_iter().collect());
+    let definitions = message.attribute_definitions.into_iter();
+    let definitions =
+        definitions.filter_map(|own| Some((own.name.clone(), read_definition(&own)?)));
     Policies {
-        holds: holds
-            .into_iter()
-            .filter_map(|(kind, time)| Some((kind, read_span(time?))))
-            .collect(),
-        hide_unverified: message.hide_unverified,
-        verified_wins: message.verified_wins,
-        phone_takeover_after: message.phone_takeover_after.map(read_span).unwrap_or_default(),
-        keep_primary: message.keep_primary_identity,
-        keep_last: message.keep_last_identity,
-        allow_lookalikes: message.allow_lookalikes,
-        restore_window: message.restore_window.map(read_span).unwrap_or_default(),
-        undo_window: message.undo_window.map(read_span).unwrap_or_default(),
-        reserved_handles: message
-            .reserved_handles
-            .map(|reserved| reserved.handles.into_iter().collect()),
-        attributes: message
-            .attribute_definitions
-            .into_iter()
-            .filter_map(|definition| Some((definition.name.clone(), read_definition(&definition)?)))
-            .collect(),
-        history_retention: message.history_retention.map_or(HISTORY_RETENTION, read_span),
+        holds: holds.collect(),
+        reserved_handles: handles,
+        attributes: definitions.collect(),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
         history_change: message.history_change_time.map(|time| read_time(Some(time))),
         history_extension: message.history_extend_time.map(|time| HistoryExtension {
             time: read_time(Some(time)),
             former: message.history_former_retention.map(read_span).unwrap_or_default(),
         }),
-        inbox_retention: message.inbox_retention.map_or(INBOX_RETENTION, read_span),
-        inbox_limit: match u32::try_from(message.inbox_limit) {
-            Ok(count) if count > 0 => count,
-            _ => INBOX_LIMIT,
-        },
-        rule_notices: message.rule_notices,
+        ..policies
     }
-}
-
-fn read_span(message: ProtoDuration) -> Duration {
-    Duration::try_from(message).unwrap_or_default()
 }
 
 impl TenantRecord {

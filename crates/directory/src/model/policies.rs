@@ -1,9 +1,10 @@
 //! The policies of a tenant, and their bounds.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod field;
+mod table;
+
 use std::time::Duration;
 
-use super::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use super::tenant::Tenant;
 use super::user::{Identity, Verification};
 use crate::clock::Now;
@@ -11,69 +12,16 @@ use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
+pub use field::{Policy, period};
+pub(crate) use field::{read_span, span};
+pub(crate) use table::{LAST_FIELD, MAX_PERIOD, MAX_UNDO_WINDOW};
+pub use table::{POLICIES, Policies, PolicyUpdate};
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum of holds, retentions and the restore window: ten years.
-pub(crate) const MAX_PERIOD: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
-/// The maximum undo window. Until it ends, the merged user keeps a snapshot.
-pub(crate) const MAX_UNDO_WINDOW: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// The default retention of notices.
-pub const INBOX_RETENTION: Duration = Duration::from_secs(90 * 24 * 60 * 60);
-/// The default limit of notices in an inbox.
-pub const INBOX_LIMIT: u32 = 1_000;
-/// The maximum limit of notices in an inbox.
-const MAX_INBOX_LIMIT: u32 = 10_000;
-
-/// The default retention of history.
-pub const HISTORY_RETENTION: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
 /// The time after a change of policies from which on no event has a time by the former ones: all
 /// servers have read the new ones, and finished what they began before, by clocks that agree.
 pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(3 * 60);
-
-/// The rules of one tenant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policies {
-    /// How long an identifier of each kind is held for its former owner. Other kinds are not held.
-    pub holds: BTreeMap<Kind, Duration>,
-    /// Whether only verified identities resolve.
-    pub hide_unverified: bool,
-    /// Whether a user who links a verified identity takes it from a user who has it unverified.
-    pub verified_wins: bool,
-    /// How much newer a verification of a phone must be to take the phone from a user who has
-    /// verified it; zero for never.
-    pub phone_takeover_after: Duration,
-    /// Whether a primary identity cannot be unlinked while the user has others of its kind.
-    pub keep_primary: bool,
-    /// Whether a user's last identity cannot be unlinked.
-    pub keep_last: bool,
-    /// Whether handles may look like others.
-    pub allow_lookalikes: bool,
-    /// The time for which a deleted user can be restored.
-    pub restore_window: Duration,
-    /// The time for which a merge can be undone.
-    pub undo_window: Duration,
-    /// The canonical forms of handles that cannot be registered or linked; by default
-    /// [`RESERVED_HANDLES`](super::reserved::DEFAULT).
-    pub reserved_handles: Option<BTreeSet<String>>,
-    /// Definitions of attributes, by name. An attribute without one is indexed and takes values of
-    /// any type.
-    pub attributes: BTreeMap<String, AttributeDefinition>,
-    /// The time for which the history of users and ownerships is kept; zero keeps none.
-    pub history_retention: Duration,
-    /// The time when the complete history begins; `None`: with the tenant.
-    pub history_since: Option<Timestamp>,
-    /// The time when the retention of history was shortened, while the servers remove older events.
-    pub history_change: Option<Timestamp>,
-    /// The last time that the retention of history became longer.
-    pub history_extension: Option<HistoryExtension>,
-    /// The time for which a notice stays in an inbox.
-    pub inbox_retention: Duration,
-    /// The number of notices that an inbox keeps.
-    pub inbox_limit: u32,
-    /// Whether users get notices about changes by the rules.
-    pub rule_notices: bool,
-}
 
 /// A change to a longer retention of history. Earlier events expire by the former one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,31 +48,6 @@ impl HistoryExtension {
     fn followed_by(self, next: Self) -> Self {
         let is_over = self.history_begins(next.time) == self.settled();
         if is_over { next } else { Self { former: self.former.min(next.former), ..next } }
-    }
-}
-
-impl Default for Policies {
-    fn default() -> Self {
-        Self {
-            holds: BTreeMap::from([(Kind::Handle, 30 * DAY)]),
-            hide_unverified: false,
-            verified_wins: false,
-            phone_takeover_after: Duration::ZERO,
-            keep_primary: false,
-            keep_last: false,
-            allow_lookalikes: false,
-            restore_window: 30 * DAY,
-            undo_window: 7 * DAY,
-            reserved_handles: None,
-            attributes: BTreeMap::new(),
-            history_retention: HISTORY_RETENTION,
-            history_since: None,
-            history_change: None,
-            history_extension: None,
-            inbox_retention: INBOX_RETENTION,
-            inbox_limit: INBOX_LIMIT,
-            rule_notices: false,
-        }
     }
 }
 
@@ -222,92 +145,31 @@ impl Policies {
     }
 }
 
-/// New values for some of a tenant's policies. Absent ones stay unchanged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolicyUpdate {
-    /// New periods for some kinds.
-    pub holds: BTreeMap<Kind, Duration>,
-    /// See [`Policies::hide_unverified`].
-    pub hide_unverified: Option<bool>,
-    /// See [`Policies::verified_wins`].
-    pub verified_wins: Option<bool>,
-    /// See [`Policies::phone_takeover_after`].
-    pub phone_takeover_after: Option<Duration>,
-    /// See [`Policies::keep_primary`].
-    pub keep_primary: Option<bool>,
-    /// See [`Policies::keep_last`].
-    pub keep_last: Option<bool>,
-    /// See [`Policies::allow_lookalikes`].
-    pub allow_lookalikes: Option<bool>,
-    /// See [`Policies::restore_window`].
-    pub restore_window: Option<Duration>,
-    /// See [`Policies::undo_window`].
-    pub undo_window: Option<Duration>,
-    /// See [`Policies::reserved_handles`].
-    pub reserved_handles: Option<Option<BTreeSet<String>>>,
-    /// See [`Policies::attributes`].
-    pub attributes: DefinitionUpdate,
-    /// See [`Policies::history_retention`].
-    pub history_retention: Option<Duration>,
-    /// See [`Policies::inbox_retention`].
-    pub inbox_retention: Option<Duration>,
-    /// See [`Policies::inbox_limit`].
-    pub inbox_limit: Option<u32>,
-    /// See [`Policies::rule_notices`].
-    pub rule_notices: Option<bool>,
-}
-
 impl PolicyUpdate {
     /// Runs the checks that need no store.
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (kind, time) in &self.holds {
             within(*time, MAX_PERIOD, &format!("policies.holds.{kind}"))?;
         }
-        for (period, max, field) in [
-            (self.phone_takeover_after, MAX_PERIOD, "policies.phone_takeover_after"),
-            (self.restore_window, MAX_PERIOD, "policies.restore_window"),
-            (self.undo_window, MAX_UNDO_WINDOW, "policies.undo_window"),
-            (self.history_retention, MAX_PERIOD, "policies.history_retention"),
-            (self.inbox_retention, MAX_PERIOD, "policies.inbox_retention"),
-        ] {
-            within(period.unwrap_or_default(), max, field)?;
-        }
-        if self.inbox_limit.is_some_and(|count| !(1..=MAX_INBOX_LIMIT).contains(&count)) {
-            let message = format!("1 to {MAX_INBOX_LIMIT} notices");
-            return Err(Error::invalid(Invalid::Policy, "policies.inbox_limit", message));
-        }
+        POLICIES.iter().try_for_each(|policy| policy.check(self))?;
         self.attributes.check()
     }
 
     /// Applies the update at `now`.
     pub(crate) fn apply(&self, policies: &mut Policies, now: Timestamp) {
-        fn set<T: Clone>(field: &mut T, value: &Option<T>) {
-            if let Some(value) = value {
-                field.clone_from(value);
-            }
+        if let Some(retention) = self.history_retention {
+            policies.set_history_retention(retention, now);
         }
         for (kind, time) in &self.holds {
             policies.holds.insert(*kind, *time);
         }
 
         policies.holds.retain(|_, time| !time.is_zero());
-        set(&mut policies.hide_unverified, &self.hide_unverified);
-        set(&mut policies.verified_wins, &self.verified_wins);
-        set(&mut policies.phone_takeover_after, &self.phone_takeover_after);
-        set(&mut policies.keep_primary, &self.keep_primary);
-        set(&mut policies.keep_last, &self.keep_last);
-        set(&mut policies.allow_lookalikes, &self.allow_lookalikes);
-        set(&mut policies.restore_window, &self.restore_window);
-        set(&mut policies.undo_window, &self.undo_window);
-
-        set(&mut policies.reserved_handles, &self.reserved_handles);
-        set(&mut policies.inbox_retention, &self.inbox_retention);
-        set(&mut policies.inbox_limit, &self.inbox_limit);
-        set(&mut policies.rule_notices, &self.rule_notices);
-        self.attributes.apply(policies, now);
-        if let Some(retention) = self.history_retention {
-            policies.set_history_retention(retention, now);
+        POLICIES.iter().for_each(|policy| policy.apply(self, policies));
+        if let Some(handles) = &self.reserved_handles {
+            policies.reserved_handles.clone_from(handles);
         }
+        self.attributes.apply(policies, now);
     }
 }
 

@@ -25,6 +25,7 @@ mod claims;
 mod etags;
 mod merge_links;
 mod mutations;
+mod policies;
 mod purges;
 mod undoing;
 mod updates;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use crate::model::attribute::Value;
 use crate::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::model::new_user::{NewIdentity, NewUser};
-use crate::model::policies::PolicyUpdate;
+use crate::model::policies::{POLICIES, PolicyUpdate};
 use crate::model::tenant_record::DeletionStep;
 use crate::model::user::update_mask::Update;
 use crate::model::user::{FieldHasher, Verification};
@@ -107,51 +107,31 @@ fn update(hash: &mut FieldHasher, update: &Update) {
 }
 
 fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
-    let PolicyUpdate {
-        holds,
-        hide_unverified,
-        verified_wins,
-        keep_primary,
-        keep_last,
-        allow_lookalikes,
-        restore_window,
-        undo_window,
-        reserved_handles,
-        attributes,
-        history_retention,
-        inbox_retention,
-        inbox_limit,
-        rule_notices,
-        phone_takeover_after,
-    } = update;
+    let PolicyUpdate { holds, reserved_handles, attributes, .. } = update;
     hash.number(0, holds.len() as u64);
     for (kind, time) in holds {
         hash.bytes(kind.as_str().as_bytes());
         hash.number(0, time.as_millis() as u64);
     }
 
-    for switch in [hide_unverified, verified_wins, keep_primary, keep_last, allow_lookalikes] {
-        hash.number(switch.is_some().into(), switch.unwrap_or_default().into());
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for policy in POLICIES {
+        let value = policy.new_number(update);
+        match policy.number() {
+            None => first.push(value),
+            Some(number) => later.extend(value.map(|value| (number, value))),
+        }
     }
-    for window in [restore_window, undo_window] {
-        hash.number(window.is_some().into(), window.unwrap_or_default().as_millis() as u64);
+    for value in first {
+        hash.number(value.is_some().into(), value.unwrap_or_default());
     }
-
-    // Requests older than this policy keep their hashes.
     if let Some(reserved) = reserved_handles {
         hash.number(2, reserved.is_some().into());
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
     }
-
-    // So do requests older than these.
-    for (tag, time) in [(4, history_retention), (5, inbox_retention)] {
-        time.iter().for_each(|time| hash.number(tag, time.as_millis() as u64));
-    }
-    inbox_limit.iter().for_each(|count| hash.number(6, u64::from(*count)));
-    rule_notices.iter().for_each(|sends| hash.number(7, u64::from(*sends)));
-    if let Some(period) = phone_takeover_after {
-        hash.number(9, period.as_millis() as u64);
-    }
+    // Requests without a later policy keep the hashes from before it.
+    later.sort_unstable();
+    later.into_iter().for_each(|(number, value)| hash.number(number, value));
 
     definitions(hash, attributes);
 }
