@@ -3,25 +3,26 @@
 mod delete;
 mod events;
 mod history;
+mod policies;
 pub mod renormalize;
 mod table;
 pub mod usage;
 
-use clap::{Args, Subcommand, ValueEnum};
-use prost_types::{Duration as ProtoDuration, FieldMask};
+use clap::{Args, Subcommand};
+use prost_types::FieldMask;
 
 pub use delete::delete_with_users;
+
+use policies::GivenPolicies;
 
 use super::client::{Session, request_id};
 use super::failure::Failure;
 use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
-use polynym_identifier::Kind;
-use polynym_presentation::duration::parse_message;
 use polynym_presentation::time;
 use polynym_proto::v1::{
-    GetTenantRequest, GetTenantResponse, ListTenantsRequest, Policies, ReservedHandles,
-    Tenant as Message, UpdateTenantRequest,
+    GetTenantRequest, GetTenantResponse, ListTenantsRequest, ReservedHandles, Tenant as Message,
+    UpdateTenantRequest,
 };
 
 pub const EXAMPLES: &str = "\
@@ -74,57 +75,13 @@ pub struct Get {
     settings: Flags<Client>,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Switch {
-    On,
-    Off,
-}
-
 #[derive(Args)]
 pub struct Set {
     /// Make the tenant if it does not exist yet, without asking.
     #[arg(long)]
     create: bool,
-    /// How long identifiers of a kind are held for their former owners: 30d, 12h; 0d for no hold.
-    /// Can be repeated.
-    #[arg(long = "hold", value_name = "KIND=TIME", value_parser = hold)]
-    holds: Vec<(Kind, ProtoDuration)>,
-    /// Unverified identities do not resolve.
-    #[arg(long, value_enum)]
-    hide_unverified: Option<Switch>,
-    /// A verified identity takes over another user's unverified one.
-    #[arg(long, value_enum)]
-    verified_wins: Option<Switch>,
-    /// A phone that is verified goes to a user who verifies it so much later: 90d; 0d for never.
-    #[arg(long, value_name = "TIME", value_parser = parse_message)]
-    phone_takeover_after: Option<ProtoDuration>,
-    /// A primary identity cannot be unlinked while the user has others of its kind.
-    #[arg(long, value_enum)]
-    keep_primary_identity: Option<Switch>,
-    /// A user's last identity cannot be unlinked.
-    #[arg(long, value_enum)]
-    keep_last_identity: Option<Switch>,
-    /// Allow handles that look like other handles.
-    #[arg(long, value_enum)]
-    allow_lookalikes: Option<Switch>,
-    /// How long a deleted user can be restored: 30d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = parse_message)]
-    restore_window: Option<ProtoDuration>,
-    /// How long a merge can be undone: 7d, 12h.
-    #[arg(long, value_name = "TIME", value_parser = parse_message)]
-    undo_window: Option<ProtoDuration>,
-    /// How long the history of users is kept: 400d; 0d for no history.
-    #[arg(long, value_name = "TIME", value_parser = parse_message)]
-    history_retention: Option<ProtoDuration>,
-    /// How long a notice stays in an inbox: 90d.
-    #[arg(long, value_name = "TIME", value_parser = parse_message)]
-    inbox_retention: Option<ProtoDuration>,
-    /// The maximum number of notices in an inbox.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=10_000))]
-    inbox_limit: Option<i32>,
-    /// Send users notices of a takeover of an identity, a merge, or being disabled or restored.
-    #[arg(long, value_enum)]
-    rule_notices: Option<Switch>,
+    #[command(flatten)]
+    given: GivenPolicies,
     /// Handles that cannot be registered or linked, separated by commas; empty for none, `default`
     /// for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
@@ -147,12 +104,6 @@ pub struct Change {
     request_id: Option<String>,
     #[command(flatten)]
     settings: Flags<ChangeClient>,
-}
-
-fn hold(text: &str) -> Result<(Kind, ProtoDuration), &'static str> {
-    let (name, time) = text.split_once('=').ok_or("write KIND=TIME, as in handle=30d")?;
-    let kind = name.parse().map_err(|_| "the kind must be email, handle, phone, social or url")?;
-    Ok((kind, parse_message(time)?))
 }
 
 pub async fn run(command: Tenant) -> Result<(), Failure> {
@@ -179,7 +130,11 @@ async fn set(command: Set) -> Result<(), Failure> {
         require_tenant(&session).await?;
     }
     let request_id = request_id(command.change.request_id.as_deref());
-    let (policies, paths) = policies(&command);
+    let GivenPolicies { mut policies, mut paths } = command.given;
+    if let Some(list) = &command.reserved_handles {
+        policies.reserved_handles = reserved(list);
+        paths.push("reserved_handles".to_owned());
+    }
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
         policies: Some(policies),
@@ -204,50 +159,10 @@ async fn require_tenant(session: &Session) -> Result<(), Failure> {
     confirm::require_answer(&question, &tenant, "nothing was made")
 }
 
-/// The given policies, and their paths.
-fn policies(command: &Set) -> (Policies, Vec<String>) {
-    let mut paths = Vec::new();
-    let mut switch = |name: &str, value: Option<Switch>| {
-        paths.extend(value.map(|_| name.to_owned()));
-        matches!(value, Some(Switch::On))
-    };
-    let mut policies = Policies {
-        hide_unverified: switch("hide_unverified", command.hide_unverified),
-        verified_wins: switch("verified_wins", command.verified_wins),
-        keep_primary_identity: switch("keep_primary_identity", command.keep_primary_identity),
-        keep_last_identity: switch("keep_last_identity", command.keep_last_identity),
-        allow_lookalikes: switch("allow_lookalikes", command.allow_lookalikes),
-        rule_notices: switch("rule_notices", command.rule_notices),
-        ..Policies::default()
-    };
-    let mut window = |name: &str, value: Option<ProtoDuration>| {
-        paths.extend(value.map(|_| name.to_owned()));
-        value
-    };
-    policies.phone_takeover_after = window("phone_takeover_after", command.phone_takeover_after);
-    policies.restore_window = window("restore_window", command.restore_window);
-    policies.undo_window = window("undo_window", command.undo_window);
-    policies.history_retention = window("history_retention", command.history_retention);
-    policies.inbox_retention = window("inbox_retention", command.inbox_retention);
-    if let Some(count) = command.inbox_limit {
-        policies.inbox_limit = count;
-        paths.push("inbox_limit".to_owned());
-    }
-    if let Some(list) = &command.reserved_handles {
-        let handles =
-            list.split(',').map(str::trim).filter(|handle| !handle.is_empty()).map(str::to_owned);
-        policies.reserved_handles =
-            (list != "default").then(|| ReservedHandles { handles: handles.collect() });
-        paths.push("reserved_handles".to_owned());
-    }
-
-    let holds = policies.holds.get_or_insert_default();
-    for (kind, time) in &command.holds {
-        *table::hold_of(holds, *kind) = Some(*time);
-        paths.push(format!("holds.{kind}"));
-    }
-
-    (policies, paths)
+/// The handles of a list in an argument; none for Polynym's own list.
+fn reserved(list: &str) -> Option<ReservedHandles> {
+    let handles = list.split(',').map(str::trim).filter(|handle| !handle.is_empty());
+    (list != "default").then(|| ReservedHandles { handles: handles.map(str::to_owned).collect() })
 }
 
 async fn list(command: Get) -> Result<(), Failure> {
@@ -281,15 +196,4 @@ fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
         return output::print_message("GetTenantResponse", &GetTenantResponse { tenant });
     }
     output::print_table(&table::fields(&tenant.unwrap_or_default()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn holds_are_of_kinds() {
-        assert_eq!(hold("email=7d").unwrap().0, Kind::Email);
-        assert!(hold("email").is_err() && hold("mail=7d").is_err());
-    }
 }

@@ -6,6 +6,7 @@ pub mod change;
 pub mod count;
 pub mod duration;
 pub mod event;
+pub mod policy;
 pub mod state;
 pub mod tenant_event;
 pub mod time;

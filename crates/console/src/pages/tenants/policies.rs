@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::extract::{Path, Query};
 use http::{Response, StatusCode};
 use polynym_access::Role;
+use polynym_presentation::policy::POLICIES;
 use polynym_proto::v1::{Tenant, UpdateTenantRequest};
 use prost_types::FieldMask;
 use serde::Deserialize;
@@ -15,7 +16,6 @@ use super::review;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::render::{Page, redirect};
-use crate::views::policies::POLICIES;
 use crate::visit::Visit;
 
 /// The query of the page.

@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::body::Body;
 use http::{Response, StatusCode};
+use polynym_presentation::policy::POLICIES;
 use polynym_proto::v1::{GetTenantRequest, Tenant};
 
 use super::conflict::{Conflict, Seen};
@@ -10,7 +11,6 @@ use super::handles_form::HandlesView;
 use super::policy_form::{FieldView, encode};
 use crate::frame::Frame;
 use crate::render::render_with_status;
-use crate::views::policies::POLICIES;
 use crate::views::tenant::TenantView;
 use crate::views::{Commands, Time};
 use crate::visit::Visit;

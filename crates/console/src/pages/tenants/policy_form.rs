@@ -3,11 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use polynym_presentation::duration;
+use polynym_presentation::policy::{Field, POLICIES, Policy, Value};
 use polynym_proto::v1::Policies;
 use prost::Message;
 
 use crate::form::Form;
-use crate::views::policies::{Field, POLICIES, Policy};
+use crate::views::policies::text;
 
 /// A policy in the form.
 pub struct FieldView {
@@ -27,13 +28,12 @@ pub struct FieldView {
 impl FieldView {
     /// The field with the value of these policies.
     pub fn of(policy: &'static Policy, policies: &Policies) -> Self {
-        let mut policies = policies.clone();
         let (mut number, mut unit, mut is_on) = (String::new(), String::new(), false);
-        match policy.field {
-            Field::Switch(field) => is_on = *field(&mut policies),
-            Field::Count(field) => number = field(&mut policies).to_string(),
-            Field::Time(field) => {
-                let (count, name, _) = duration::parts(field(&mut policies).as_ref());
+        match policy.value(policies) {
+            Value::Switch(on) => is_on = on,
+            Value::Count(count) => number = count.to_string(),
+            Value::Time(time) => {
+                let (count, name, _) = duration::parts(time.as_ref());
                 (number, unit) = (count.to_string(), name.to_owned());
             }
         }
@@ -93,7 +93,7 @@ impl Typed {
         let fields: Vec<_> =
             POLICIES.iter().map(|policy| FieldView::typed(policy, form, &mut policies)).collect();
         let base = decode(form.get("base"));
-        let differs = |policy: &&Policy| policy.text(&policies) != policy.text(&base);
+        let differs = |policy: &&Policy| text(policy, &policies) != text(policy, &base);
         Self { mask: POLICIES.iter().filter(differs).collect(), fields, policies }
     }
 
@@ -120,7 +120,7 @@ impl Typed {
 /// The policies of the form that a person sees, for a hidden field.
 pub fn encode(policies: &Policies) -> String {
     let mut seen = Policies::default();
-    for policy in &POLICIES {
+    for policy in POLICIES {
         policy.copy(policies, &mut seen);
     }
     URL_SAFE_NO_PAD.encode(seen.encode_to_vec())

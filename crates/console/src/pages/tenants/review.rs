@@ -3,6 +3,7 @@
 use askama::Template;
 use polynym_client::Client;
 use polynym_presentation::duration;
+use polynym_presentation::policy::Policy;
 use polynym_proto::v1::{Policies, UpdateTenantRequest};
 use prost_types::FieldMask;
 
@@ -12,7 +13,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render};
 use crate::views::Commands;
-use crate::views::policies::{Field, Policy, PolicyChange, changes};
+use crate::views::policies::{PolicyChange, changes};
 use crate::visit::Visit;
 
 #[derive(Template)]
@@ -57,15 +58,9 @@ fn commands(name: &str, typed: &Typed) -> Commands {
 
 /// The arguments of `polynym tenant set` for a policy.
 fn arguments(policy: &Policy, policies: &Policies) -> [String; 2] {
-    let option = format!("--{}", policy.path.replace('_', "-"));
-    match (policy.field, policy.path.strip_prefix("holds.")) {
-        (Field::Time(field), kind) => {
-            let time = duration::argument(field(&mut policies.clone()).as_ref());
-            match kind {
-                Some(kind) => ["--hold".to_owned(), format!("{kind}={time}")],
-                None => [option, time],
-            }
-        }
-        _ => [option, policy.text(policies)],
+    let value = policy.value(policies).text(duration::argument);
+    match policy.hold() {
+        Some(kind) => ["--hold".to_owned(), format!("{kind}={value}")],
+        None => [format!("--{}", policy.flag()), value],
     }
 }
