@@ -8,6 +8,7 @@ use tonic_types::StatusExt;
 
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use polynym_presentation::advice;
 use polynym_proto::google::rpc::Status as RpcStatus;
 
 impl Failure {
@@ -133,54 +134,10 @@ fn code_name(code: Code) -> String {
 }
 
 fn advice(reason: &str, message: &str) -> Option<&'static str> {
-    Some(match reason {
+    match reason {
         "IDENTIFIER_INVALID" if message.contains("give a region") => {
-            "name the country, as in phone/DE:030123456, or write it as in phone:+4930123456"
+            Some("name the country, as in phone/DE:030123456, or write it as in phone:+4930123456")
         }
-        "IDENTIFIER_INVALID" => {
-            "`polynym identity normalize` shows how an identifier is read, and where it is wrong"
-        }
-        "CREDENTIAL_INVALID" => {
-            "name the file of a token with --token-file, or a certificate with --cert and --key; \
-             `polynym token create` makes a token for a server's --credentials"
-        }
-        "ROLE_DENIED" => "use a token of that role: see `polynym token list` on the server",
-        "TENANT_DENIED" => {
-            "name a --tenant of the token: `polynym token list` shows the callers of a server's \
-             --credentials"
-        }
-        "RATE_LIMITED" => {
-            "try again in a second, or have the caller's `rate` raised in the server's \
-             --credentials"
-        }
-        "IDENTITY_NOT_FOUND" => {
-            "check the spelling and the --tenant; `polynym user get` shows what a user has"
-        }
-        "USER_NOT_FOUND" | "BULK_CHANGE_NOT_FOUND" => "check the id and the --tenant",
-        "IDENTITY_TAKEN" => "see its owner with `polynym user get`: it may be another person",
-        "IDENTITY_HELD" => "wait until then, or end the hold with `polynym identity release`",
-        "IDENTITY_CONFUSABLE" => {
-            "choose one that looks different; `polynym identity normalize` shows its skeleton"
-        }
-        "IDENTITY_RESERVED" => "choose another; `polynym tenant get` lists the reserved handles",
-        "USER_DISABLED" => "see it with --show-disabled, or enable it with `polynym user enable`",
-        "USER_DELETED" => "restore it with `polynym user undelete` first",
-        "MERGE_CONFLICT" => "see what differs with --dry-run, and choose a side with --conflicts",
-        "TENANT_NOT_FOUND" => "create it with `polynym tenant set --create`",
-        "ETAG_MISMATCH" => {
-            "read it again with `polynym user get` or `polynym tenant get`, and use its new etag"
-        }
-        "TOO_MANY_BULK_CHANGES" => "wait until one ends, or stop one: see `polynym bulk list`",
-        "REQUEST_ID_REUSED" => "omit --request-id, or use a new UUID",
-        "BATCH_TOO_LARGE" => "request fewer at a time",
-        "OVERLOADED" | "STORE_UNAVAILABLE" | "RULES_CHANGING" => "try again later",
-        "DISK_FULL" => "free space on the disk of the store, or move the store to a larger one",
-        "SERVER_OUTDATED" => "use a server of a later version",
-        "CLOCK_IN_DOUBT" => "correct the clocks of the server and of its store",
-        "STREAM_ENDED" => "run the same command again, at another server or once this one is back",
-        "DEADLINE" => "try again, with a longer --timeout",
-        "HISTORY_EXPIRED" => "use a later time: see the earliest above",
-        "INTERNAL" => "see the server's log",
-        _ => return None,
-    })
+        _ => advice::terminal(reason),
+    }
 }
