@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     fs::write(out.join("descriptors.bin"), prost::Message::encode_to_vec(&descriptors))?;
     fs::write(out.join("event.rs"), event_kinds(&descriptors)?)?;
-    prost_build::Config::new().btree_map(["."]).compile_fds(descriptors)?;
+    prost_build::Config::new().btree_map(["."]).enable_type_names().compile_fds(descriptors)?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use polynym_transport::lines::{
     InvalidQuery, LineFormat, LineMethod, LineReader, LineRequest, LineWriter, MAX_LINE_BYTES,
     Parsed, RequestLine, without_values,
 };
-use prost::Message;
+use prost::{Message, Name};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use url::form_urlencoded;
@@ -134,7 +134,7 @@ impl LineReader for ImportReader {
                 let (reason, message) = ("LINE_INVALID".to_owned(), without_values(&message));
                 let reject = Reject { line: number, reason, message, ..Default::default() };
                 let mut text = Vec::new();
-                add_line("reject", message_json("Reject", &reject), &mut text);
+                add_line("reject", message_json(&reject), &mut text);
                 Parsed::Rejected(text)
             }
         }
@@ -184,10 +184,10 @@ impl LineWriter for ImportWriter {
     fn write(&mut self, message: &[u8], text: &mut Vec<u8>) -> Result<(), String> {
         let response = ImportUsersResponse::decode(message).map_err(|error| error.to_string())?;
         for reject in &response.rejects {
-            add_line("reject", message_json("Reject", reject), text);
+            add_line("reject", message_json(reject), text);
         }
         for change in &response.changes {
-            add_line("change", message_json("Change", change), text);
+            add_line("change", message_json(change), text);
         }
         self.progress = response.progress.unwrap_or(self.progress);
         Ok(())
@@ -197,16 +197,14 @@ impl LineWriter for ImportWriter {
         let Progress { lines, rejected: by_server, .. } = self.progress;
         let report =
             Progress { lines: lines + rejected, rejected: by_server + rejected, ..self.progress };
-        let name = "polynym.v1.ImportUsersResponse.Progress";
-        add_line("report", json::with_defaults(name, &report).unwrap_or_default(), text);
+        add_line("report", json::with_defaults(&report).unwrap_or_default(), text);
     }
 }
 
 /// The JSON of a part of an import's response.
-fn message_json(name: &str, message: &impl Message) -> Value {
-    let name = format!("polynym.v1.ImportUsersResponse.{name}");
+fn message_json(message: &(impl Message + Name)) -> Value {
     // Every message of the API has a descriptor.
-    json::from_message(&name, message).unwrap_or_default()
+    json::from_message(message).unwrap_or_default()
 }
 
 fn add_line(key: &str, value: Value, text: &mut Vec<u8>) {

@@ -63,7 +63,7 @@ struct WatchWriter {
 impl LineWriter for WatchWriter {
     fn write(&mut self, message: &[u8], text: &mut Vec<u8>) -> Result<(), String> {
         let response = WatchResponse::decode(message).map_err(|error| error.to_string())?;
-        let data = json::from_message("polynym.v1.WatchResponse", &response)?;
+        let data = json::from_message(&response)?;
         let lines = match self.form {
             LineForm::Json => format!("{data}\n"),
             LineForm::Events => {

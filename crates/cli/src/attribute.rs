@@ -63,7 +63,7 @@ async fn names(command: Names) -> Result<(), Failure> {
         let outcome = session.admin().list_attribute_names(request).await;
         let answer = session.answer(outcome)?;
         if session.json() {
-            output::print_message("ListAttributeNamesResponse", &answer)?;
+            output::print_message(&answer)?;
         } else {
             for name in &answer.names {
                 output::print(&format!("{}\n", printable(name)))?;

@@ -300,7 +300,7 @@ async fn release(command: Release) -> Result<(), Failure> {
     let outcome = session.admin().release_hold(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
-        return output::print_message("ReleaseHoldResponse", &answer);
+        return output::print_message(&answer);
     }
 
     output::print(&format!("{} is held no longer\n", identifier::text(answer.identifier.as_ref())))
@@ -319,7 +319,7 @@ async fn check(command: Check) -> Result<(), Failure> {
     };
     let answer = session.answer(session.directory().check_identity(request).await)?;
     if session.json() {
-        output::print_message_with_defaults("CheckIdentityResponse", &answer)?;
+        output::print_message_with_defaults(&answer)?;
     } else {
         output::print_table(&verdict(&answer))?;
     }
@@ -347,7 +347,7 @@ async fn normalize(command: Normalize) -> Result<(), Failure> {
     };
     let answer = session.answer(session.directory().normalize_identity(request).await)?;
     if session.json() {
-        return output::print_message("NormalizeIdentityResponse", &answer);
+        return output::print_message(&answer);
     }
 
     let NormalizeIdentityResponse { identifier, key, skeleton, rules_version, changes } = answer;

@@ -115,7 +115,7 @@ async fn count(command: Count) -> Result<(), Failure> {
     let outcome = session.inbox().count_unread(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
-        return output::print_message_with_defaults("CountUnreadResponse", &answer);
+        return output::print_message_with_defaults(&answer);
     }
     output::print(&format!("{}\n", answer.unread))
 }
@@ -143,7 +143,7 @@ async fn delete(command: Delete) -> Result<(), Failure> {
 
 fn done(session: &Session, what: &str) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("MarkReadResponse", &MarkReadResponse {});
+        return output::print_message(&MarkReadResponse {});
     }
     output::print(&format!("{what}\n"))
 }

@@ -8,6 +8,7 @@ use std::io::Write;
 pub use comfy_table::Table;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use locality_uuid::LocalityId;
+use prost::{Message, Name};
 
 use super::failure::Failure;
 use polynym_lines::{escaped, is_terminal_control, json};
@@ -29,26 +30,21 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     print(&(escaped(&text) + "\n"))
 }
 
-/// Prints `message`, a `polynym.v1.NAME`, as JSON in one line.
-pub fn print_message(name: &str, message: &impl prost::Message) -> Result<(), Failure> {
-    let json = json::from_message(&format!("polynym.v1.{name}"), message);
-    print_json(&json.map_err(write_failure)?)
+/// Prints a message as JSON in one line.
+pub fn print_message(message: &(impl Message + Name)) -> Result<(), Failure> {
+    print_json(&json::from_message(message).map_err(write_failure)?)
 }
 
-/// Prints `message`, including fields with default values.
-pub fn print_message_with_defaults(
-    name: &str,
-    message: &impl prost::Message,
-) -> Result<(), Failure> {
-    let json = json::with_defaults(&format!("polynym.v1.{name}"), message);
-    print_json(&json.map_err(write_failure)?)
+/// Prints a message, including fields with default values.
+pub fn print_message_with_defaults(message: &(impl Message + Name)) -> Result<(), Failure> {
+    print_json(&json::with_defaults(message).map_err(write_failure)?)
 }
 
 /// Prints an error as a JSON object, with the item it belongs to, if there are several.
 pub fn print_error(asked: Option<&str>, error: &rpc::Status) -> Result<(), Failure> {
     let mut object = serde_json::Map::new();
     object.extend(asked.map(|asked| ("asked".to_owned(), asked.into())));
-    let json = json::from_message("google.rpc.Status", error).map_err(write_failure)?;
+    let json = json::from_message(error).map_err(write_failure)?;
     object.insert("error".to_owned(), json);
     print_json(&object)
 }

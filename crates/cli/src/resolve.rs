@@ -157,7 +157,7 @@ fn show(
 /// Prints one item, or its error in the same place.
 fn print_item(typed: &IdentifierArg, outcome: &Result<Found, RpcStatus>) -> Result<(), Failure> {
     match outcome {
-        Ok(found) => output::print_message("BatchResolveIdentitiesResponse.Found", found),
+        Ok(found) => output::print_message(found),
         Err(status) => output::print_error(Some(&typed.text), status),
     }
 }

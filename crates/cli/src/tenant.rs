@@ -176,7 +176,7 @@ async fn list(command: Get) -> Result<(), Failure> {
         let answer = session.answer(outcome)?;
         for tenant in &answer.tenants {
             if session.json() {
-                output::print_message("Tenant", tenant)?;
+                output::print_message(tenant)?;
             }
             let times = [&tenant.create_time, &tenant.update_time];
             let [created, changed] = times.map(|time| time::text(time.as_ref()));
@@ -193,7 +193,7 @@ async fn list(command: Get) -> Result<(), Failure> {
 
 fn show(session: &Session, tenant: Option<Message>) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("GetTenantResponse", &GetTenantResponse { tenant });
+        return output::print_message(&GetTenantResponse { tenant });
     }
     output::print_table(&table::fields(&tenant.unwrap_or_default()))
 }

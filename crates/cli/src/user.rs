@@ -203,7 +203,7 @@ async fn get(command: Get) -> Result<(), Failure> {
     let request = GetUserRequest { tenant: session.tenant(), user_id, read_mask: None };
     let answer = session.answer(session.directory().get_user(request).await)?;
     if session.json() {
-        return output::print_message("GetUserResponse", &answer);
+        return output::print_message(&answer);
     }
 
     let user = answer.user.unwrap_or_default();

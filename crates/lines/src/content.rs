@@ -25,19 +25,16 @@ pub struct Content {
 /// The error in words.
 pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
     if let Some(tenant) = remove_only_key(&mut object, TENANT)? {
-        let tenant_record = Some(json::to_message("polynym.v1.Tenant", tenant)?);
+        let tenant_record = Some(json::to_message(tenant)?);
         return Ok(Content { tenant_record, ..Content::default() });
     }
     if let Some(hold) = remove_only_key(&mut object, HOLD)? {
-        let ownerless_hold = Some(json::to_message("polynym.v1.OwnerlessHold", hold)?);
+        let ownerless_hold = Some(json::to_message(hold)?);
         return Ok(Content { ownerless_hold, ..Content::default() });
     }
 
-    let internals = object
-        .remove(INTERNALS)
-        .map(|value| json::to_message("polynym.v1.UserInternals", value))
-        .transpose()?;
-    let user = Some(json::to_message("polynym.v1.User", Value::Object(object))?);
+    let internals = object.remove(INTERNALS).map(|value| json::to_message(value)).transpose()?;
+    let user = Some(json::to_message(Value::Object(object))?);
     Ok(Content { user, internals, ..Content::default() })
 }
 
@@ -54,7 +51,7 @@ fn remove_only_key(object: &mut Map<String, Value>, key: &str) -> Result<Option<
 /// # Errors
 /// The message has no JSON form.
 pub fn hold_object(hold: &OwnerlessHold) -> Result<Value, String> {
-    Ok(serde_json::json!({ HOLD: json::from_message("polynym.v1.OwnerlessHold", hold)? }))
+    Ok(serde_json::json!({ HOLD: json::from_message(hold)? }))
 }
 
 /// The object of a tenant's line.
@@ -62,7 +59,7 @@ pub fn hold_object(hold: &OwnerlessHold) -> Result<Value, String> {
 /// # Errors
 /// The message has no JSON form.
 pub fn tenant_object(tenant: &Tenant) -> Result<Value, String> {
-    Ok(serde_json::json!({ TENANT: json::from_message("polynym.v1.Tenant", tenant)? }))
+    Ok(serde_json::json!({ TENANT: json::from_message(tenant)? }))
 }
 
 /// The object of a user's internals.
@@ -70,5 +67,5 @@ pub fn tenant_object(tenant: &Tenant) -> Result<Value, String> {
 /// # Errors
 /// The message has no JSON form.
 pub fn internals_object(internals: &UserInternals) -> Result<Value, String> {
-    json::from_message("polynym.v1.UserInternals", internals)
+    json::from_message(internals)
 }

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use prost::Message;
+use prost::{Message, Name};
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, SerializeOptions,
+    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    SerializeOptions,
 };
 use serde_json::Value;
 
@@ -14,28 +15,28 @@ use polynym_proto as proto;
 /// The message of times.
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 
-/// The JSON of `message`, which has the full name `name`.
+/// The JSON of `message`.
 ///
 /// # Errors
-/// No message has this name, or `message` is another.
-pub fn from_message(name: &str, message: &impl Message) -> Result<Value, String> {
-    serialize(name, message, &SerializeOptions::new())
+/// The message is none of the API.
+pub fn from_message(message: &(impl Message + Name)) -> Result<Value, String> {
+    serialize(message, &SerializeOptions::new())
 }
 
 /// The JSON of `message`, including fields with default values.
 ///
 /// # Errors
-/// No message has this name, or `message` is another.
-pub fn with_defaults(name: &str, message: &impl Message) -> Result<Value, String> {
-    serialize(name, message, &SerializeOptions::new().skip_default_fields(false))
+/// The message is none of the API.
+pub fn with_defaults(message: &(impl Message + Name)) -> Result<Value, String> {
+    serialize(message, &SerializeOptions::new().skip_default_fields(false))
 }
 
-/// The message with the full name `name` that `json` describes.
+/// The message that `json` describes.
 ///
 /// # Errors
 /// The position and the cause of the error.
-pub fn to_message<M: Message + Default>(name: &str, json: Value) -> Result<M, String> {
-    let descriptor = descriptor(name)?;
+pub fn to_message<M: Message + Name + Default>(json: Value) -> Result<M, String> {
+    let descriptor = descriptor::<M>()?;
     check_spellings(&descriptor, &json)?;
     check_times(&descriptor, &json)?;
     let dynamic = DynamicMessage::deserialize(descriptor, json).map_err(text)?;
@@ -98,21 +99,21 @@ fn messages<'v>(field: &FieldDescriptor, json: &'v Value) -> Vec<(MessageDescrip
 }
 
 /// Serializes to a [`Value`], whose keys are sorted, so that equal messages print alike.
-fn serialize(
-    name: &str,
-    message: &impl Message,
-    options: &SerializeOptions,
-) -> Result<Value, String> {
+fn serialize<M: Message + Name>(message: &M, options: &SerializeOptions) -> Result<Value, String> {
     let encoded = message.encode_to_vec();
-    let dynamic = DynamicMessage::decode(descriptor(name)?, &*encoded).map_err(text)?;
+    let dynamic = DynamicMessage::decode(descriptor::<M>()?, &*encoded).map_err(text)?;
     dynamic.serialize_with_options(serde_json::value::Serializer, options).map_err(text)
 }
 
-fn descriptor(name: &str) -> Result<MessageDescriptor, String> {
+fn descriptor<M: Name>() -> Result<MessageDescriptor, String> {
+    let name = M::full_name();
+    pool()?.get_message_by_name(&name).ok_or_else(|| format!("{name} has no descriptor"))
+}
+
+fn pool() -> Result<&'static DescriptorPool, String> {
     static POOL: OnceLock<Result<DescriptorPool, String>> = OnceLock::new();
     let pool = POOL.get_or_init(|| DescriptorPool::decode(proto::DESCRIPTORS).map_err(text));
-    let found = pool.as_ref().map_err(Clone::clone)?.get_message_by_name(name);
-    found.ok_or_else(|| format!("{name} has no descriptor"))
+    pool.as_ref().map_err(Clone::clone)
 }
 
 fn text(error: impl ToString) -> String {

@@ -235,7 +235,7 @@ mod tests {
         };
         for user in [user, User::default(), User { state: 99, ..Default::default() }] {
             let written = serde_json::to_string(&UserLine { user: &user, internals: None });
-            let expected = json::from_message("polynym.v1.User", &user).unwrap().to_string();
+            let expected = json::from_message(&user).unwrap().to_string();
             assert_eq!(written.unwrap(), expected);
         }
     }

@@ -83,7 +83,7 @@ pub async fn define(command: Define) -> Result<(), Failure> {
 
     if session.json() {
         let answer = UpdateTenantResponse { tenant: Some(tenant) };
-        return output::print_message("UpdateTenantResponse", &answer);
+        return output::print_message(&answer);
     }
     let state = match is_changing(&tenant, &command.name) {
         true => "its index is being changed",

@@ -143,7 +143,7 @@ async fn list(command: List) -> Result<(), Failure> {
         let answer = session.answer(session.registry().list_bulk_changes(request).await)?;
         for change in &answer.bulk_changes {
             match session.json() {
-                true => output::print_message("BulkChange", change)?,
+                true => output::print_message(change)?,
                 false => drop(table.add_row(show::row(change))),
             }
         }

@@ -48,7 +48,7 @@ pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failur
 /// Shows a bulk change.
 pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("BulkChange", change);
+        return output::print_message(change);
     }
     let filter = match &*change.filter {
         "" => "all users".to_owned(),

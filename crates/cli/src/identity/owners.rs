@@ -30,7 +30,7 @@ pub async fn run(command: Owners) -> Result<(), Failure> {
     let request = ListOwnersRequest { tenant: session.tenant(), identifier };
     let answer = session.answer(session.directory().list_owners(request).await)?;
     if session.json() {
-        return output::print_message("ListOwnersResponse", &answer);
+        return output::print_message(&answer);
     }
     let name = identifier::text(answer.identifier.as_ref());
     let since = time::text(answer.known_since.as_ref());

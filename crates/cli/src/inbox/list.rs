@@ -61,7 +61,7 @@ pub async fn list(command: List) -> Result<(), Failure> {
 /// Shows a notice: its time, id and subject, then its text and attributes.
 fn show(session: &Session, notice: &Notice) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("Notice", notice);
+        return output::print_message(notice);
     }
     let time = time::text(notice.send_time.as_ref());
     let mark = if notice.read { " " } else { "*" };

@@ -66,7 +66,7 @@ pub async fn send(command: Send) -> Result<(), Failure> {
     let outcome = session.inbox().send_notice(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
-        output::print_message("SendNoticeResponse", &answer)?;
+        output::print_message(&answer)?;
     } else {
         output::print(&format!("notice {}\n", answer.notice_id))?;
     }

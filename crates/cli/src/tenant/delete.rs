@@ -47,7 +47,7 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
     }
 
     if session.json() {
-        return output::print_message("DeleteTenantResponse", &answer);
+        return output::print_message(&answer);
     }
     let word = match (command.dry_run, command.no_wait) {
         (true, _) => "would be deleted",

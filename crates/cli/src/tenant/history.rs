@@ -59,7 +59,7 @@ pub async fn history(command: History) -> Result<(), Failure> {
 /// Shows an event: its time and kind, then its purpose.
 fn show(session: &Session, event: &TenantEvent) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("TenantEvent", event);
+        return output::print_message(event);
     }
     let time = time::text(event.time.as_ref());
     let (caller, method) = (printable(&event.caller), printable(&event.method));

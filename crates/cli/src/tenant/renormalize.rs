@@ -63,7 +63,7 @@ pub async fn run(command: Renormalize) -> Result<(), Failure> {
 
 fn print(session: &Session, answer: &RenormalizeResponse) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("RenormalizeResponse", answer);
+        return output::print_message(answer);
     }
     for problem in &answer.problems {
         let Problem { user_id, identifier, reason, message, .. } = problem;

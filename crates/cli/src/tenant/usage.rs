@@ -87,7 +87,7 @@ pub async fn run(command: Usage) -> Result<(), Failure> {
     };
     let answer = session.answer(session.admin().get_usage(request).await)?;
     if session.json() {
-        return output::print_message("GetUsageResponse", &answer);
+        return output::print_message(&answer);
     }
     if command.csv {
         return print_csv(&answer);

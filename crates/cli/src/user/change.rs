@@ -41,7 +41,7 @@ impl Change {
 /// Shows the answer to a change, which always has the user alone.
 pub fn show(session: &Session, user: Option<User>) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("UpdateUserResponse", &UpdateUserResponse { user });
+        return output::print_message(&UpdateUserResponse { user });
     }
     user_table::print(&user.unwrap_or_default())
 }

@@ -63,7 +63,7 @@ pub async fn run(command: Duplicates) -> Result<(), Failure> {
 
 fn print(session: &Session, pair: &Pair) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("FindDuplicatesResponse.Pair", pair);
+        return output::print_message(pair);
     }
     let reasons: Vec<_> = pair.evidence.iter().map(reason_with_values).collect();
     let line = |id: &str, name: &str| match name {

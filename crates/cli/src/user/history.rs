@@ -76,7 +76,7 @@ pub async fn run(command: History) -> Result<(), Failure> {
 /// Shows an event: its time and kind, then its changes.
 pub fn show(session: &Session, event: &Event) -> Result<(), Failure> {
     if session.json() {
-        return output::print_message("Event", event);
+        return output::print_message(event);
     }
     let kind = word(event);
     let time = time::text(event.time.as_ref());

@@ -130,7 +130,7 @@ pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Fa
     let outcome = session.admin().purge_user(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
-        return output::print_message("PurgeUserResponse", &answer);
+        return output::print_message(&answer);
     }
     let word = if dry_run { "would be gone" } else { "is gone" };
     answer.user_ids.iter().try_for_each(|id| output::print(&format!("{} {word}\n", printable(id))))

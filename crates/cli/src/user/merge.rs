@@ -90,7 +90,7 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
     let answer = session.answer(outcome)?;
 
     match &answer.preview {
-        Some(_) if session.json() => output::print_message("MergeUsersResponse", &answer),
+        Some(_) if session.json() => output::print_message(&answer),
         Some(preview) => print_preview(preview),
         None => show(&session, answer.user),
     }
@@ -135,7 +135,7 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     let outcome = session.registry().unmerge_users(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {
-        return output::print_message("UnmergeUsersResponse", &answer);
+        return output::print_message(&answer);
     }
 
     if dry_run {

@@ -140,7 +140,7 @@ fn with_counts(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
 
 fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
     if session.json() {
-        return users.iter().try_for_each(|user| output::print_message("User", user));
+        return users.iter().try_for_each(|user| output::print_message(user));
     }
     if users.is_empty() {
         return Ok(());
@@ -156,7 +156,7 @@ fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
 fn print_plan(session: &Session, plan: SearchPlan) -> Result<(), Failure> {
     if session.json() {
         let answer = SearchUsersResponse { plan: Some(plan), ..SearchUsersResponse::default() };
-        return output::print_message("SearchUsersResponse", &answer);
+        return output::print_message(&answer);
     }
     let mut table = output::table(["plan", ""]);
     table.add_row(["lead", &printable(&plan.lead)]);
