@@ -110,6 +110,18 @@ fn descriptor<M: Name>() -> Result<MessageDescriptor, String> {
     pool()?.get_message_by_name(&name).ok_or_else(|| format!("{name} has no descriptor"))
 }
 
+/// The method of the API whose request is `M`.
+///
+/// # Errors
+/// The message is no request.
+pub fn method<M: Name>() -> Result<MethodDescriptor, String> {
+    let name = M::full_name();
+    let has_request = |method: &MethodDescriptor| method.input().full_name() == name;
+    let mut services = pool()?.services();
+    let found = services.find_map(|service| service.methods().find(has_request));
+    found.ok_or_else(|| format!("{name} is no request"))
+}
+
 fn pool() -> Result<&'static DescriptorPool, String> {
     static POOL: OnceLock<Result<DescriptorPool, String>> = OnceLock::new();
     let pool = POOL.get_or_init(|| DescriptorPool::decode(proto::DESCRIPTORS).map_err(text));

@@ -295,8 +295,7 @@ fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
                 show_disabled: true,
                 ..Default::default()
             };
-            let method = "DirectoryService/ResolveIdentity";
-            Some(Commands::new(&cli, method, &request))
+            Some(Commands::from_request(&cli, &request))
         }
         Reading::Filter(filter) => Some(search_commands(tenant, filter)),
         Reading::Words(words) => Some(search_commands(tenant, filter_of(&words))),
@@ -307,5 +306,5 @@ fn search_commands(tenant: String, filter: String) -> Commands {
     let cli = ["user", "search", &filter, "--tenant", &tenant];
     let request =
         SearchUsersRequest { tenant: tenant.clone(), filter: filter.clone(), ..Default::default() };
-    Commands::new(&cli, "DirectoryService/SearchUsers", &request)
+    Commands::from_request(&cli, &request)
 }

@@ -1,11 +1,10 @@
 //! The calls that do what a page does: on the command line, by curl and by grpcurl.
 
-use prost::Message;
+use polynym_lines::json;
+use prost::{Message, Name};
 
 /// The maximum bytes of a call's message: each is shown twice.
 const MAX_BODY: usize = 8 << 10;
-/// The methods of the pages whose response is a stream.
-const STREAMS: [&str; 3] = ["FindDuplicates", "UndoOperation", "Watch"];
 
 /// The calls that do what a page does. Empty ones are left out.
 #[derive(Clone, Debug, Default)]
@@ -19,19 +18,24 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// The calls of a method, with its service before it, and with its request. `cli` are the words
-    /// after `polynym`; empty if no command does it. Without calls if the request is long.
-    pub fn new(cli: &[&str], method: &str, request: &impl Message) -> Self {
-        let (_, name) = method.split_once('/').unwrap_or_default();
-        let json = polynym_lines::json::from_message(&format!("polynym.v1.{name}Request"), request);
-        let json = json.unwrap_or_default().to_string();
+    /// The calls of the method whose request this is. `cli` are the words after `polynym`; empty if
+    /// no command does it. Without calls if the request is long.
+    pub fn from_request<R: Message + Name>(cli: &[&str], request: &R) -> Self {
+        // Every request of the API has a method.
+        let Ok(method) = json::method::<R>() else { return Self::default() };
+        Self::new(cli, &format!("{}/{}", method.parent_service().name(), method.name()), request)
+    }
+
+    /// The calls of a method, with its service before it, whose request has the fields of this one.
+    pub fn new<R: Message + Name>(cli: &[&str], method: &str, request: &R) -> Self {
+        let json = json::from_message(request).unwrap_or_default().to_string();
         let body = quoted(&json);
         if body.len() > MAX_BODY {
             return Self::default();
         }
         Self {
             cli: if cli.is_empty() { String::new() } else { line(cli) },
-            curl: if STREAMS.contains(&name) {
+            curl: if json::method::<R>().is_ok_and(|method| method.is_server_streaming()) {
                 streaming_curl(method, &json)
             } else {
                 format!(
@@ -88,12 +92,12 @@ mod tests {
         assert_eq!(quoted("O'Neil; rm -rf /"), r"'O'\''Neil; rm -rf /'");
         let message = GetUserRequest { user_id: "1".to_owned(), ..Default::default() };
         let cli = ["user", "get", "1"];
-        let commands = Commands::new(&cli, "DirectoryService/GetUser", &message);
+        let commands = Commands::from_request(&cli, &message);
         assert_eq!(commands.cli, "polynym user get 1");
         assert!(commands.curl.contains(r#"-d '{"userId":"1"}'"#), "{}", commands.curl);
         let message =
             UndoOperationRequest { operation_id: "import-1".to_owned(), ..Default::default() };
-        let commands = Commands::new(&cli, "AdminService/UndoOperation", &message);
+        let commands = Commands::from_request(&cli, &message);
         let begin =
             r#"{ printf '\000\000\000\000\032'; printf %s '{"operationId":"import-1"}'; } |"#;
         assert!(commands.curl.starts_with(begin), "{}", commands.curl);

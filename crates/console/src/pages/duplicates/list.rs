@@ -71,5 +71,5 @@ pub fn commands(tenant: &str, min_score: i32) -> Commands {
     let score = min_score.to_string();
     let cli = ["user", "duplicates", "--min-score", &score, "--tenant", tenant];
     let request = request(tenant, min_score);
-    Commands::new(&cli, "AdminService/FindDuplicates", &request)
+    Commands::from_request(&cli, &request)
 }

@@ -105,5 +105,5 @@ fn commands(selection: &Selection, tenant: &str, request: WatchRequest) -> Comma
         cli.extend(["--user", &selection.user]);
     }
     let request = WatchRequest { resume_token: String::new(), ..request };
-    Commands::new(&cli, "DirectoryService/Watch", &request)
+    Commands::from_request(&cli, &request)
 }

@@ -152,5 +152,5 @@ pub fn commands(tenant: &str, request: &v1::ListEventsRequest) -> Commands {
     for (flag, text) in [("--from", &from), ("--to", &to), ("--type", &kind)] {
         cli.extend(text.iter().flat_map(|text| [flag, text.as_str()]));
     }
-    Commands::new(&cli, "DirectoryService/ListEvents", request)
+    Commands::from_request(&cli, request)
 }

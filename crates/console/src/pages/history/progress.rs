@@ -80,8 +80,7 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
     };
     let mut cli = vec!["undo", &operation, "--tenant", &tenant];
     cli.extend(is_preview.then_some("--dry-run"));
-    let method = "AdminService/UndoOperation";
-    let commands = Commands::new(&cli, method, &request);
+    let commands = Commands::from_request(&cli, &request);
     let frame = visit.frame(&tenant);
     let answers = visit.client(&tenant).admin().undo_operation(request).await?;
     let undone = Undone {

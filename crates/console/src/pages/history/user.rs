@@ -77,5 +77,5 @@ fn commands(tenant: &str, id: &str, request: &v1::ListHistoryRequest) -> Command
     let kind = request.types.first().and_then(|kind| v1::EventType::try_from(*kind).ok());
     let kind = kind.map(event::name);
     cli.extend(kind.iter().flat_map(|kind| ["--type", kind]));
-    Commands::new(&cli, "DirectoryService/ListHistory", request)
+    Commands::from_request(&cli, request)
 }

@@ -218,5 +218,5 @@ fn commands(request: &v1::MergeUsersRequest, keep: Keep) -> Commands {
     let (id, other) = (&request.primary_user_id, &request.secondary_user_id);
     let (keep, tenant) = (keep.argument(), &request.tenant);
     let cli = ["user", "merge", "--dry-run", id, other, "--conflicts", keep, "--tenant", tenant];
-    Commands::new(&cli, "RegistryService/MergeUsers", request)
+    Commands::from_request(&cli, request)
 }

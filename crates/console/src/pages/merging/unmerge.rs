@@ -95,7 +95,6 @@ async fn preview(
     };
     let answer = client.registry().unmerge_users(request.clone()).await?;
     let cli = ["user", "unmerge", "--dry-run", id, other, "--tenant", tenant];
-    let method = "RegistryService/UnmergeUsers";
     Ok(UnmergePage {
         frame: visit.frame(tenant),
         seen: Seen::of(&user),
@@ -106,7 +105,7 @@ async fn preview(
         changes: Vec::new(),
         request_id: Uuid::new_v4(),
         reason: String::new(),
-        commands: Commands::new(&cli, method, &request),
+        commands: Commands::from_request(&cli, &request),
     })
 }
 

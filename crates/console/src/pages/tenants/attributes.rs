@@ -165,8 +165,7 @@ async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attemp
 fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesRequest) -> Commands {
     if typed.name.is_empty() {
         let cli = ["attribute", "names", "--tenant", tenant];
-        let method = "AdminService/ListAttributeNames";
-        return Commands::new(&cli, method, listed);
+        return Commands::from_request(&cli, listed);
     }
     let kind = TYPES.iter().find(|(_, name, _)| *name == typed.kind);
     let kind = kind.map_or("", |(.., argument)| argument);
@@ -179,7 +178,7 @@ fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesReq
     let policies = Policies { attribute_definitions: vec![typed.message()], ..Default::default() };
     let (tenant, policies) = (tenant.to_owned(), Some(policies));
     let request = UpdateTenantRequest { tenant, policies, ..Default::default() };
-    Commands::new(&cli, "AdminService/UpdateTenant", &request)
+    Commands::from_request(&cli, &request)
 }
 
 /// The definitions of a tenant, by name.

@@ -56,7 +56,6 @@ async fn show(visit: &Visit, name: &str, attempt: Attempt, status: StatusCode) -
     cli.extend(has_users.then_some("--force"));
     let request =
         DeleteTenantRequest { tenant: name.to_owned(), force: has_users, ..Default::default() };
-    let method = "AdminService/DeleteTenant";
     Ok(render_with_status(
         &DeletePage {
             frame: visit.frame(name),
@@ -67,7 +66,7 @@ async fn show(visit: &Visit, name: &str, attempt: Attempt, status: StatusCode) -
             seen: Seen::of(&tenant),
             tenant: TenantView::of(&tenant),
             conflict,
-            commands: Commands::new(&cli, method, &request),
+            commands: Commands::from_request(&cli, &request),
         },
         status,
     ))

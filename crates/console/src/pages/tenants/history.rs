@@ -48,11 +48,10 @@ pub async fn page(
     let answer = visit.client(&tenant).admin().list_tenant_history(request.clone()).await?;
     request.page_token.clear();
     let cli = ["tenant", "history", "--tenant", &tenant];
-    let method = "AdminService/ListTenantHistory";
     Ok(render(&HistoryPage {
         frame: visit.frame(&tenant),
         events: answer.events.iter().map(TenantEventView::of).collect(),
         next: answer.next_page_token,
-        commands: Commands::new(&cli, method, &request),
+        commands: Commands::from_request(&cli, &request),
     }))
 }

@@ -74,7 +74,7 @@ async fn show(
         request_id: uuid::Uuid::new_v4().to_string(),
         typed,
         error,
-        commands: Commands::new(&cli, "AdminService/ListTenants", &shown),
+        commands: Commands::from_request(&cli, &shown),
     };
     Ok::<_, Failure>(render_with_status(&page, status))
 }

@@ -85,5 +85,5 @@ fn commands(choice: &Choice, tenant: &str, request: &GetUsageRequest) -> Command
     if choice.by == query::By::Caller {
         cli.push("--by-caller");
     }
-    Commands::new(&cli, "AdminService/GetUsage", request)
+    Commands::from_request(&cli, request)
 }

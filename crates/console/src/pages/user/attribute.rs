@@ -183,5 +183,5 @@ fn commands(tenant: &str, id: &str, form: &Form) -> Option<Commands> {
     };
     let cli = argument.as_deref().map(|own| ["user", "update", id, own, "--tenant", tenant]);
     let cli = cli.as_ref().map_or(&[][..], |words| &words[..]);
-    Some(Commands::new(cli, "RegistryService/UpdateUser", &request))
+    Some(Commands::from_request(cli, &request))
 }

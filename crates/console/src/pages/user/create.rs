@@ -257,5 +257,5 @@ fn commands(tenant: &str, form: &Form) -> Option<Commands> {
     let words: Vec<_> = cli.iter().map(String::as_str).collect();
     let words = if arguments.is_some() { &words[..] } else { &[] };
     let request = request(tenant, form, &user);
-    Some(Commands::new(words, "RegistryService/CreateUser", &request))
+    Some(Commands::from_request(words, &request))
 }

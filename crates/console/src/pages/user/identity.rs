@@ -177,7 +177,7 @@ fn verify_commands(tenant: &str, id: &str, text: &str, verified: bool) -> Comman
         verified,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/VerifyIdentity", &request)
+    Commands::from_request(&cli, &request)
 }
 
 fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -189,7 +189,7 @@ fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
         primary: true,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/LinkIdentity", &request)
+    Commands::from_request(&cli, &request)
 }
 
 /// The calls that replace it by what is typed, or by an example.
@@ -204,7 +204,7 @@ fn replace_commands(tenant: &str, id: &str, text: &str, form: &Form) -> Commands
         new_identifier: identity::parse(&new),
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/ReplaceIdentity", &request)
+    Commands::from_request(&cli, &request)
 }
 
 fn move_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -217,7 +217,7 @@ fn move_commands(tenant: &str, id: &str, text: &str) -> Commands {
         validate_only: true,
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/MoveIdentity", &request)
+    Commands::from_request(&cli, &request)
 }
 
 fn unlink_commands(tenant: &str, id: &str, text: &str) -> Commands {
@@ -228,5 +228,5 @@ fn unlink_commands(tenant: &str, id: &str, text: &str) -> Commands {
         identifier: identity::parse(text),
         ..Default::default()
     };
-    Commands::new(&cli, "RegistryService/UnlinkIdentity", &request)
+    Commands::from_request(&cli, &request)
 }

@@ -128,5 +128,5 @@ fn commands(tenant: &str, user: &v1::User, form: &Form) -> Commands {
     if !request.display.is_empty() {
         cli.push(&display);
     }
-    Commands::new(&cli, "RegistryService/LinkIdentity", &request)
+    Commands::from_request(&cli, &request)
 }

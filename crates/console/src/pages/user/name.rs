@@ -70,7 +70,7 @@ fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<
     let flag = format!("--name={name}");
     let cli = ["user", "update", &user.user_id, &flag, "--tenant", tenant];
     let request = request(tenant, &user.user_id, name);
-    let commands = Commands::new(&cli, "RegistryService/UpdateUser", &request);
+    let commands = Commands::from_request(&cli, &request);
     let (frame, user) = (visit.frame(tenant), UserView::of(user));
     render_with_status(&NamePage { frame, user, draft, commands }, status)
 }

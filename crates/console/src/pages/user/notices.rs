@@ -149,7 +149,7 @@ fn list_commands(tenant: &str, request: &ListNoticesRequest, unread: bool) -> Co
         cli.push("--unread");
     }
     let request = ListNoticesRequest { page_token: String::new(), ..request.clone() };
-    Commands::new(&cli, "InboxService/ListNotices", &request)
+    Commands::from_request(&cli, &request)
 }
 
 /// Marks a notice as read, or all up to the latest one that the person saw.
@@ -281,5 +281,5 @@ fn send_commands(tenant: &str, id: &str, form: &Form) -> Commands {
     }
     let typed = Form::of(&[("subject", subject), ("body", body), ("days", days)]);
     let request = request(tenant, id, &typed).unwrap_or_default();
-    Commands::new(&cli, "InboxService/SendNotice", &request)
+    Commands::from_request(&cli, &request)
 }

@@ -85,7 +85,7 @@ pub async fn page(
     let identities = std::mem::take(&mut user.identities);
     let attributes = std::mem::take(&mut user.attributes);
     let cli = ["user", "get", &request.user_id, "--tenant", &tenant];
-    let commands = Commands::new(&cli, "DirectoryService/GetUser", &request);
+    let commands = Commands::from_request(&cli, &request);
     Ok(render(&UserPage {
         frame: visit.frame(&tenant),
         identities: Part::new(identities, shown.identities),

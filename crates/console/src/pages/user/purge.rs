@@ -102,7 +102,7 @@ fn page_of(
     request: &PurgeUserRequest,
 ) -> Response<Body> {
     let cli = ["user", "purge", &user.user_id, "--dry-run", "--tenant", tenant];
-    let commands = Commands::new(&cli, "AdminService/PurgeUser", request);
+    let commands = Commands::from_request(&cli, request);
     let status = draft.status();
     let (frame, user) = (visit.frame(tenant), UserView::of(user));
     render_with_status(&PurgePage { frame, user, draft, merged, more, commands }, status)

@@ -138,5 +138,5 @@ fn commands(sent: &Sent, from: &str, to: &str) -> Commands {
         request_id: String::new(),
         ..request(sent, from, to, false)
     };
-    Commands::new(&cli, "RegistryService/MoveIdentity", &request)
+    Commands::from_request(&cli, &request)
 }
