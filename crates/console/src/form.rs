@@ -67,6 +67,12 @@ impl Form {
         self
     }
 
+    /// The fields without those that make a change happen once: the etag and the request id.
+    pub fn typed(&self) -> Self {
+        let is_typed = |(name, _): &&(String, String)| !matches!(&**name, "etag" | "request_id");
+        Self(self.0.iter().filter(is_typed).cloned().collect())
+    }
+
     /// All values of a field.
     pub fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
         self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())

@@ -5,8 +5,10 @@ mod draft;
 pub mod identifier_fields;
 pub mod problem;
 mod submission;
+mod user_form;
 pub mod value;
 
 pub use draft::Draft;
 pub use problem::Problem;
 pub use submission::Sent;
+pub use user_form::{UserChange, UserForm};

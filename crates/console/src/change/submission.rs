@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::draft::Draft;
 use super::problem::{self, Problem};
+use super::identifier_fields;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::purpose::with_reason;
@@ -89,6 +90,9 @@ impl Sent {
             return Err(error.into());
         };
         let Ok(user) = problem::get(&client, id).await else { return Err(error.into()) };
+        if let Ok(typed) = identifier_fields::identifier(&self.form, "") {
+            problem = problem.about(&typed.text, id);
+        }
         if problem.is_stale() {
             problem.add_changes(&client, id, self.form.get("seen")).await;
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::extract::Path;
-use polynym_access::Role;
+use polynym_client::Client;
 use polynym_proto::v1;
 use prost_types::FieldMask;
-use v1::{AttributeValue, UpdateUserRequest};
+use v1::UpdateUserRequest;
 
-use super::shared_parts::{policies, to_user, user_id};
-use crate::change::{Draft, Problem, Sent, problem, value};
+use super::shared_parts::{policies, user_id};
+use crate::change::{Draft, Problem, UserChange, UserForm, problem, value};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
@@ -54,53 +54,42 @@ pub async fn page(
     Path((tenant, id, search)): Path<(String, String, ShortId)>,
 ) -> Page {
     let name = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    let current = user.attributes.get(&name).and_then(value::editable);
+    let form = UserForm::new(visit, tenant, &id, Form::default()).await?;
+    let current = form.user.attributes.get(&name).and_then(value::editable);
     let (type_name, text) = current.unwrap_or_default();
-    let form = Form::of(&[("attribute", &name), ("type", type_name), ("text", &text)]);
-    show(&visit, &tenant, &user, Draft::of(&user, form)).await
+    let fields = Form::of(&[("attribute", &name), ("type", type_name), ("text", &text)]);
+    show(form.with_fields(fields)).await
 }
 
 /// The form of a new attribute.
-pub async fn new(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
-    visit.require(Role::Registrar)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    show(&visit, &tenant, &user, Draft::of(&user, Form::default())).await
+pub async fn new(form: UserForm) -> Page {
+    show(form).await
 }
 
 /// Sets or removes an attribute.
-pub async fn set(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let is_removal = sent.form.has("remove");
-    let request = match request(&sent.tenant, &id, &sent.form) {
-        Ok(request) => check_new(&sent, &id).await?.map_or(Ok(request), Err),
+pub async fn set(change: UserChange) -> Page {
+    let request = match request(&change.tenant, &change.id, &change.form) {
+        Ok(request) => check_new(&change).await?.map_or(Ok(request), Err),
         wrong => wrong,
     };
     let request = match request {
         Ok(request) => request,
-        Err(problem) => {
-            let (user, draft) = sent.wrong(problem, &id).await?;
-            return show(&sent.visit, &sent.tenant, &user, draft).await;
-        }
+        Err(problem) => return change.correct(problem, show).await,
     };
-    match sent.client().registry().update_user(sent.call(request)?).await {
-        Ok(_) => Ok(to_user(&sent, &id, if is_removal { "removed" } else { "set" })),
-        Err(error) => {
-            let (user, draft) = sent.refused(error, &id).await?;
-            show(&sent.visit, &sent.tenant, &user, draft).await
-        }
-    }
+    let done = if change.form.has("remove") { "removed" } else { "set" };
+    let outcome = change.client().registry().update_user(change.call(request)?).await;
+    change.finish(outcome, done, show).await
 }
 
 /// Why a new attribute cannot be added: the user has one of this name, unchanged since the form was
 /// loaded. After a change, the etag of the form decides.
-async fn check_new(sent: &Sent, id: &str) -> Result<Option<Problem>, Failure> {
-    if sent.form.has("attribute") {
+async fn check_new(change: &UserChange) -> Result<Option<Problem>, Failure> {
+    let form = &change.form;
+    if form.has("attribute") {
         return Ok(None);
     }
-    let user = problem::get(&sent.client(), id).await?;
-    let is_known =
-        user.etag == sent.form.get("etag") && user.attributes.contains_key(sent.form.get("name"));
+    let user = problem::get(&change.client(), &change.id).await?;
+    let is_known = user.etag == form.get("etag") && user.attributes.contains_key(form.get("name"));
     let message = "The user has this attribute already. Change it on the page of the user.";
     Ok(is_known.then(|| Problem::form("name", message)))
 }
@@ -130,23 +119,24 @@ fn request(tenant: &str, id: &str, form: &Form) -> Result<UpdateUserRequest, Pro
     })
 }
 
-async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Page {
-    let is_new = !draft.form.has("attribute");
-    let name = name(&draft.form).to_owned();
-    let current = user.attributes.get(&name);
+async fn show(form: UserForm) -> Page {
+    let is_new = !form.draft.form.has("attribute");
+    let name = name(&form.draft.form).to_owned();
+    let current = form.user.attributes.get(&name);
     let fixed = current.filter(|value| value::editable(value).is_none());
-    let definitions = policies(&visit.client(tenant)).await.attribute_definitions;
-    let status = draft.status();
+    let client = form.client();
+    let definitions = policies(&client).await.attribute_definitions;
+    let status = form.draft.status();
     let page = AttributePage {
-        frame: visit.frame(tenant),
+        frame: form.frame(),
         fixed: fixed.map(|own| AttributeView::of((&name, own)).short().to_owned()),
         defined: type_of(&definitions, &name),
         types: value::types().collect(),
-        names: if is_new { names(visit, tenant, &definitions).await } else { Vec::new() },
-        commands: commands(tenant, &user.user_id, &draft.form),
+        names: if is_new { names(&client, &definitions).await } else { Vec::new() },
+        commands: commands(&form.tenant, &form.user.user_id, &form.draft.form.typed()),
         name: if is_new { String::new() } else { name },
-        user: UserView::of(user),
-        draft,
+        user: UserView::of(&form.user),
+        draft: form.draft,
     };
     Ok(render_with_status(&page, status))
 }
@@ -159,25 +149,20 @@ fn type_of(definitions: &[v1::AttributeDefinition], name: &str) -> &'static str 
 
 /// Names that users of the tenant have, with the types that are demanded.
 async fn names(
-    visit: &Visit,
-    tenant: &str,
+    client: &Client,
     definitions: &[v1::AttributeDefinition],
 ) -> Vec<(String, &'static str)> {
     let request = v1::ListAttributeNamesRequest { page_size: MAX_NAMES, ..Default::default() };
-    let answer = visit.client(tenant).admin().list_attribute_names(request).await;
+    let answer = client.admin().list_attribute_names(request).await;
     let names = answer.map(|answer| answer.names).unwrap_or_default();
     names.into_iter().map(|name| (name.clone(), type_of(definitions, &name))).collect()
 }
 
 /// The calls that do the same; none if nothing is typed yet.
 fn commands(tenant: &str, id: &str, form: &Form) -> Option<Commands> {
-    let mut request = request(tenant, id, form).ok()?;
-    request.request_id.clear();
-    let user = request.user.as_mut()?;
-    user.etag.clear();
+    let request = request(tenant, id, form).ok()?;
     let name = name(form);
-    let value: Option<&AttributeValue> = user.attributes.get(name);
-    let argument = match value {
+    let argument = match request.user.as_ref()?.attributes.get(name) {
         Some(value) => value::argument(name, value).map(|own| format!("--attribute={own}")),
         None => Some(format!("--remove-attribute={name}")),
     };

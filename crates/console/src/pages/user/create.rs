@@ -95,10 +95,7 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
         }
     };
     sent.release_hold().await?;
-    let request = CreateUserRequest {
-        request_id: sent.field("request_id"),
-        ..request(&sent.tenant, &sent.form, &user)
-    };
+    let request = request(&sent.tenant, &sent.form, &user);
     let error = match sent.client().registry().create_user(sent.call(request)?).await {
         Ok(answer) => {
             let user = answer.user.ok_or(Failure::NotFound)?;
@@ -174,7 +171,7 @@ fn request(tenant: &str, form: &Form, user: &NewUser) -> CreateUserRequest {
             attributes: user.attributes.iter().cloned().collect(),
             ..Default::default()
         }),
-        request_id: String::new(),
+        request_id: form.get("request_id").to_owned(),
     }
 }
 
@@ -187,7 +184,7 @@ fn show(visit: &Visit, tenant: &str, draft: Draft) -> Response<Body> {
         kinds: KINDS,
         types: value::types().collect(),
         max_rows: MAX_ROWS,
-        commands: commands(tenant, &draft.form),
+        commands: commands(tenant, &draft.form.typed()),
         draft,
     };
     render_with_status(&page, status)

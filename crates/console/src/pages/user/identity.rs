@@ -1,20 +1,18 @@
 //! One identity of a user, and what can be done with it.
 
 use askama::Template;
-use axum::body::Body;
 use axum::extract::Path;
-use http::Response;
-use polynym_client::Error;
+use polynym_client::Client;
 use polynym_presentation::duration;
 use polynym_proto::v1;
 use v1::{
-    LinkIdentityRequest, MoveIdentityRequest, ReplaceIdentityRequest, UnlinkIdentityRequest,
-    VerifyIdentityRequest,
+    Identifier, LinkIdentityRequest, MoveIdentityRequest, ReplaceIdentityRequest,
+    UnlinkIdentityRequest, VerifyIdentityRequest,
 };
 
-use super::shared_parts::{policies, to_user, user_id};
+use super::shared_parts::{policies, user_id};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::change::{Draft, Sent, problem};
+use crate::change::{Draft, UserChange, UserForm};
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
@@ -54,107 +52,77 @@ pub async fn page(
     Path((tenant, id, search)): Path<(String, String, ShortId)>,
 ) -> Page {
     let text = visit.session.queries.get(search).ok_or(Failure::SearchGone)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    let form = Form::of(&[("identity", &text), ("region", &visit.context.region)]);
-    show(&visit, &tenant, &user, Draft::of(&user, form)).await
+    let fields = Form::of(&[("identity", &text), ("region", &visit.context.region)]);
+    show(UserForm::new(visit, tenant, &id, fields).await?).await
 }
 
 /// Unlinks an identity.
-pub async fn unlink(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let request = UnlinkIdentityRequest {
-        user_id: id.clone(),
-        identifier: identity::parse(sent.form.get("identity")),
-        etag: sent.field("etag"),
-        request_id: sent.field("request_id"),
-        ..Default::default()
-    };
-    let outcome = sent.client().registry().unlink_identity(sent.call(request)?).await;
-    finish(sent, id, outcome.map(drop), "unlinked").await
+pub async fn unlink(change: UserChange) -> Page {
+    let request = unlink_request(&change.tenant, &change.id, &change.form);
+    let outcome = change.client().registry().unlink_identity(change.call(request)?).await;
+    change.finish(outcome, "unlinked", show).await
 }
 
 /// Marks an identity as verified, or as not verified.
-pub async fn verify(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let verified = sent.form.get("verified") != "no";
-    let request = VerifyIdentityRequest {
-        user_id: id.clone(),
-        identifier: identity::parse(sent.form.get("identity")),
-        verified,
-        verified_by: if verified { sent.field("verified_by") } else { String::new() },
-        etag: sent.field("etag"),
-        request_id: sent.field("request_id"),
-        ..Default::default()
-    };
-    let outcome = sent.client().registry().verify_identity(sent.call(request)?).await;
-    let done = if verified { "verified" } else { "unverified" };
-    finish(sent, id, outcome.map(drop), done).await
+pub async fn verify(change: UserChange) -> Page {
+    let request = verify_request(&change.tenant, &change.id, &change.form);
+    let done = if request.verified { "verified" } else { "unverified" };
+    let outcome = change.client().registry().verify_identity(change.call(request)?).await;
+    change.finish(outcome, done, show).await
 }
 
 /// Makes an identity the primary one of its kind.
-pub async fn make_primary(
-    visit: Visit,
-    Path((tenant, id)): Path<(String, String)>,
-    form: Form,
-) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let request = LinkIdentityRequest {
-        user_id: id.clone(),
-        identifier: identity::parse(sent.form.get("identity")),
-        primary: true,
-        etag: sent.field("etag"),
-        request_id: sent.field("request_id"),
-        ..Default::default()
-    };
-    let outcome = sent.client().registry().link_identity(sent.call(request)?).await;
-    finish(sent, id, outcome.map(drop), "primary").await
+pub async fn make_primary(change: UserChange) -> Page {
+    let request = primary_request(&change.tenant, &change.id, &change.form);
+    let outcome = change.client().registry().link_identity(change.call(request)?).await;
+    change.finish(outcome, "primary", show).await
 }
 
-/// Leads to the user's page after a change, or shows why it was refused.
-pub async fn finish(sent: Sent, id: String, outcome: Result<(), Error>, done: &str) -> Page {
-    let error = match outcome {
-        Ok(()) => return Ok(to_user(&sent, &id, done)),
-        Err(error) => error,
+/// Replaces an identity by another.
+pub async fn replace(change: UserChange) -> Page {
+    let new = match identifier_fields::identifier(&change.form, "") {
+        Ok(new) => new,
+        Err(problem) => return change.correct(problem, show).await,
     };
-    let text =
-        identifier_fields::identifier(&sent.form, "").map(|typed| typed.text).unwrap_or_default();
-    let (user, mut draft) = sent.refused(error, &id).await?;
-    draft.problem = draft.problem.map(|problem| problem.about(&text, &id));
-    show(&sent.visit, &sent.tenant, &user, draft).await
+    change.release_hold().await?;
+    let request = replace_request(&change.tenant, &change.id, &change.form, Some(new.message));
+    let outcome = change.client().registry().replace_identity(change.call(request)?).await;
+    change.finish(outcome, "replaced", show).await
 }
 
-/// The page of the identity that the form names.
-pub async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Page {
+/// The page of the identity that the form names. Leads to the user if it has the identity no
+/// longer.
+pub async fn show(form: UserForm) -> Page {
+    let (frame, user, client) = (form.frame(), UserView::of(&form.user), form.client());
+    let UserForm { tenant, user: own, draft, .. } = form;
     let text = draft.form.get("identity").to_owned();
-    let found = user.identities.iter().find(|one| identity::text(one.identifier.as_ref()) == text);
-    let Some(found) = found else { return Ok(gone(visit, tenant, user)) };
+    let found = own.identities.iter().find(|one| identity::text(one.identifier.as_ref()) == text);
+    let Some(found) = found else {
+        return Ok(redirect(&format!("{}/users/{}?done=gone", frame.home(), user.id)));
+    };
+    let verified = if found.verify_time.is_some() { "no" } else { "yes" };
+    let change = Form::of(&[("identity", &text), ("verified", verified)]);
     let status = draft.status();
-    let id = &user.user_id;
     let page = IdentityPage {
-        frame: visit.frame(tenant),
-        user: UserView::of(user),
+        frame,
         identity: IdentityView::of(found),
         kinds: KINDS,
-        hold: hold(visit, tenant, found).await,
-        verify: Some(verify_commands(tenant, id, &text, found.verify_time.is_none())),
-        primary: Some(primary_commands(tenant, id, &text)),
-        replace: Some(replace_commands(tenant, id, &text, &draft.form)),
-        transfer: Some(move_commands(tenant, id, &text)),
-        unlink: Some(unlink_commands(tenant, id, &text)),
+        hold: hold(&client, found).await,
+        verify: Some(verify_commands(&tenant, &user.id, &change)),
+        primary: Some(primary_commands(&tenant, &user.id, &change)),
+        replace: Some(replace_commands(&tenant, &user.id, &draft.form.typed())),
+        transfer: Some(move_commands(&tenant, &user.id, &text)),
+        unlink: Some(unlink_commands(&tenant, &user.id, &change)),
+        user,
         draft,
     };
     Ok(render_with_status(&page, status))
 }
 
-/// Leads to the user, who has the identity no longer.
-fn gone(visit: &Visit, tenant: &str, user: &v1::User) -> Response<Body> {
-    redirect(&format!("{}/users/{}?done=gone", visit.frame(tenant).home(), user.user_id))
-}
-
 /// For how long the tenant holds an identity of this kind. Empty if it does not, or if the caller
 /// may not know.
-async fn hold(visit: &Visit, tenant: &str, one: &v1::Identity) -> String {
-    let holds = policies(&visit.client(tenant)).await.holds.unwrap_or_default();
+async fn hold(client: &Client, one: &v1::Identity) -> String {
+    let holds = policies(client).await.holds.unwrap_or_default();
     let hold = duration::of(match identity::kind(one.identifier.as_ref()) {
         "email" => holds.email,
         "handle" => holds.handle,
@@ -165,45 +133,68 @@ async fn hold(visit: &Visit, tenant: &str, one: &v1::Identity) -> String {
     if hold.is_zero() { String::new() } else { duration::largest_unit(hold) }
 }
 
-fn verify_commands(tenant: &str, id: &str, text: &str, verified: bool) -> Commands {
-    let mut cli = vec!["identity", "verify", id, text, "--tenant", tenant];
-    if !verified {
-        cli.push("--revoke");
-    }
-    let request = VerifyIdentityRequest {
+fn verify_request(tenant: &str, id: &str, form: &Form) -> VerifyIdentityRequest {
+    let verified = form.get("verified") != "no";
+    VerifyIdentityRequest {
         tenant: tenant.to_owned(),
         user_id: id.to_owned(),
-        identifier: identity::parse(text),
+        identifier: identity::parse(form.get("identity")),
         verified,
-        ..Default::default()
-    };
+        verified_by: if verified { form.get("verified_by").to_owned() } else { String::new() },
+        etag: form.get("etag").to_owned(),
+        request_id: form.get("request_id").to_owned(),
+    }
+}
+
+fn verify_commands(tenant: &str, id: &str, form: &Form) -> Commands {
+    let request = verify_request(tenant, id, form);
+    let mut cli = vec!["identity", "verify", id, form.get("identity"), "--tenant", tenant];
+    if !request.verified {
+        cli.push("--revoke");
+    }
     Commands::from_request(&cli, &request)
 }
 
-fn primary_commands(tenant: &str, id: &str, text: &str) -> Commands {
-    let cli = ["identity", "link", id, text, "--primary", "--tenant", tenant];
-    let request = LinkIdentityRequest {
+fn primary_request(tenant: &str, id: &str, form: &Form) -> LinkIdentityRequest {
+    LinkIdentityRequest {
         tenant: tenant.to_owned(),
         user_id: id.to_owned(),
-        identifier: identity::parse(text),
+        identifier: identity::parse(form.get("identity")),
         primary: true,
+        etag: form.get("etag").to_owned(),
+        request_id: form.get("request_id").to_owned(),
         ..Default::default()
-    };
-    Commands::from_request(&cli, &request)
+    }
+}
+
+fn primary_commands(tenant: &str, id: &str, form: &Form) -> Commands {
+    let text = form.get("identity");
+    let cli = ["identity", "link", id, text, "--primary", "--tenant", tenant];
+    Commands::from_request(&cli, &primary_request(tenant, id, form))
+}
+
+fn replace_request(
+    tenant: &str,
+    id: &str,
+    form: &Form,
+    new: Option<Identifier>,
+) -> ReplaceIdentityRequest {
+    ReplaceIdentityRequest {
+        tenant: tenant.to_owned(),
+        user_id: id.to_owned(),
+        old_identifier: identity::parse(form.get("identity")),
+        new_identifier: new,
+        etag: form.get("etag").to_owned(),
+        request_id: form.get("request_id").to_owned(),
+    }
 }
 
 /// The calls that replace it by what is typed, or by an example.
-fn replace_commands(tenant: &str, id: &str, text: &str, form: &Form) -> Commands {
+fn replace_commands(tenant: &str, id: &str, form: &Form) -> Commands {
     let typed = identifier_fields::identifier(form, "").ok().map(|typed| typed.text);
     let new = typed.unwrap_or_else(|| "email:new@example.com".to_owned());
-    let cli = ["identity", "replace", id, text, &new, "--tenant", tenant];
-    let request = ReplaceIdentityRequest {
-        tenant: tenant.to_owned(),
-        user_id: id.to_owned(),
-        old_identifier: identity::parse(text),
-        new_identifier: identity::parse(&new),
-        ..Default::default()
-    };
+    let cli = ["identity", "replace", id, form.get("identity"), &new, "--tenant", tenant];
+    let request = replace_request(tenant, id, form, identity::parse(&new));
     Commands::from_request(&cli, &request)
 }
 
@@ -220,13 +211,17 @@ fn move_commands(tenant: &str, id: &str, text: &str) -> Commands {
     Commands::from_request(&cli, &request)
 }
 
-fn unlink_commands(tenant: &str, id: &str, text: &str) -> Commands {
-    let cli = ["identity", "unlink", id, text, "--tenant", tenant];
-    let request = UnlinkIdentityRequest {
+fn unlink_request(tenant: &str, id: &str, form: &Form) -> UnlinkIdentityRequest {
+    UnlinkIdentityRequest {
         tenant: tenant.to_owned(),
         user_id: id.to_owned(),
-        identifier: identity::parse(text),
-        ..Default::default()
-    };
-    Commands::from_request(&cli, &request)
+        identifier: identity::parse(form.get("identity")),
+        etag: form.get("etag").to_owned(),
+        request_id: form.get("request_id").to_owned(),
+    }
+}
+
+fn unlink_commands(tenant: &str, id: &str, form: &Form) -> Commands {
+    let cli = ["identity", "unlink", id, form.get("identity"), "--tenant", tenant];
+    Commands::from_request(&cli, &unlink_request(tenant, id, form))
 }

@@ -1,23 +1,19 @@
 //! Linking an identity to a user.
 
 use askama::Template;
-use axum::body::Body;
-use axum::extract::{Path, Query};
-use http::Response;
-use polynym_access::Role;
+use axum::extract::Query;
 use polynym_presentation::duration;
 use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
-use super::shared_parts::{Origin, policies, to_user};
+use super::shared_parts::{Origin, policies};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::change::{Draft, Sent, problem};
+use crate::change::{Draft, UserChange, UserForm};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::reading::{self, Reading};
 use crate::views::{Commands, UserView, identity};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/user/link.html")]
@@ -34,41 +30,25 @@ struct LinkPage {
 }
 
 /// The form.
-pub async fn page(
-    visit: Visit,
-    Path((tenant, id)): Path<(String, String)>,
-    Query(origin): Query<Origin>,
-) -> Page {
-    visit.require(Role::Registrar)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    let region = visit.context.region.clone();
-    let form = match reading::read(&origin.text(&visit), &region) {
+pub async fn page(Query(origin): Query<Origin>, form: UserForm) -> Page {
+    let region = form.visit.context.region.clone();
+    let fields = match reading::read(&origin.text(&form.visit), &region) {
         Reading::Identifier(typed) => identifier_fields::fields(&typed.text),
         _ => Form::of(&[("region", &region)]),
     };
-    Ok(show(&visit, &tenant, &user, Draft::of(&user, form)).await)
+    show(form.with_fields(fields)).await
 }
 
 /// Links the identity.
-pub async fn link(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let typed = match identifier_fields::identifier(&sent.form, "") {
+pub async fn link(change: UserChange) -> Page {
+    let typed = match identifier_fields::identifier(&change.form, "") {
         Ok(typed) => typed,
-        Err(problem) => {
-            let (user, draft) = sent.wrong(problem, &id).await?;
-            return Ok(show(&sent.visit, &sent.tenant, &user, draft).await);
-        }
+        Err(problem) => return change.correct(problem, show).await,
     };
-    sent.release_hold().await?;
-    let request = request(&sent.tenant, &id, &sent.form, typed.message);
-    match sent.client().registry().link_identity(sent.call(request)?).await {
-        Ok(_) => Ok(to_user(&sent, &id, "linked")),
-        Err(error) => {
-            let (user, mut draft) = sent.refused(error, &id).await?;
-            draft.problem = draft.problem.map(|problem| problem.about(&typed.text, &id));
-            Ok(show(&sent.visit, &sent.tenant, &user, draft).await)
-        }
-    }
+    change.release_hold().await?;
+    let request = request(&change.tenant, &change.id, &change.form, typed.message);
+    let outcome = change.client().registry().link_identity(change.call(request)?).await;
+    change.finish(outcome, "linked", show).await
 }
 
 fn request(tenant: &str, id: &str, form: &Form, identifier: v1::Identifier) -> LinkIdentityRequest {
@@ -86,36 +66,31 @@ fn request(tenant: &str, id: &str, form: &Form, identifier: v1::Identifier) -> L
     }
 }
 
-async fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
-    let status = draft.status();
-    let policies = policies(&visit.client(tenant)).await;
+async fn show(form: UserForm) -> Page {
+    let policies = policies(&form.client()).await;
+    let status = form.draft.status();
     let page = LinkPage {
-        frame: visit.frame(tenant),
-        user: UserView::of(user),
+        frame: form.frame(),
+        user: UserView::of(&form.user),
         kinds: KINDS,
         verified_wins: policies.verified_wins,
         phone_takeover_after: policies
             .phone_takeover_after
             .map_or_else(String::new, |time| duration::text(Some(&time))),
-        commands: commands(tenant, user, &draft.form),
-        draft,
+        commands: commands(&form.tenant, &form.user.user_id, &form.draft.form.typed()),
+        draft: form.draft,
     };
-    render_with_status(&page, status)
+    Ok(render_with_status(&page, status))
 }
 
 /// The calls that do the same, with an example if nothing is typed.
-fn commands(tenant: &str, user: &v1::User, form: &Form) -> Commands {
+fn commands(tenant: &str, id: &str, form: &Form) -> Commands {
     let typed = identifier_fields::identifier(form, "").ok();
     let text = typed.map_or_else(|| "email:joe@example.com".to_owned(), |typed| typed.text);
-    let message = identity::parse(&text).unwrap_or_default();
-    let request = LinkIdentityRequest {
-        etag: String::new(),
-        request_id: String::new(),
-        ..request(tenant, &user.user_id, form, message)
-    };
+    let request = request(tenant, id, form, identity::parse(&text).unwrap_or_default());
     let by = format!("--by={}", request.verified_by);
     let display = format!("--display={}", request.display);
-    let mut cli = vec!["identity", "link", &user.user_id, &text, "--tenant", tenant];
+    let mut cli = vec!["identity", "link", id, &text, "--tenant", tenant];
     if request.verified {
         cli.push("--verified");
     }

@@ -11,7 +11,6 @@ mod name;
 mod notices;
 mod page;
 mod purge;
-mod replace;
 mod shared_parts;
 mod transfer;
 
@@ -37,7 +36,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/unlink", post(identity::unlink).get(to_user))
         .route("/verify", post(identity::verify).get(to_user))
         .route("/primary", post(identity::make_primary).get(to_user))
-        .route("/replace", post(replace::replace).get(to_user))
+        .route("/replace", post(identity::replace).get(to_user))
         .route("/move", post(transfer::transfer).get(to_user))
         .route("/name", get(name::page).post(name::rename))
         .route("/attribute", post(attribute::open).get(to_user))

@@ -1,21 +1,15 @@
 //! The display name of a user.
 
 use askama::Template;
-use axum::body::Body;
-use axum::extract::Path;
-use http::Response;
-use polynym_access::Role;
 use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
-use super::shared_parts::to_user;
-use crate::change::{Draft, Sent, problem};
+use crate::change::{Draft, UserChange, UserForm};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::{Commands, UserView};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/user/name.html")]
@@ -27,50 +21,39 @@ struct NamePage {
 }
 
 /// The form.
-pub async fn page(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
-    visit.require(Role::Registrar)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    let form = Form::of(&[("name", &user.display_name)]);
-    Ok(show(&visit, &tenant, &user, Draft::of(&user, form)))
+pub async fn page(form: UserForm) -> Page {
+    let fields = Form::of(&[("name", &form.user.display_name)]);
+    show(form.with_fields(fields)).await
 }
 
 /// Changes the display name.
-pub async fn rename(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let mut request = request(&sent.tenant, &id, sent.form.get("name"));
-    request.request_id = sent.field("request_id");
-    if let Some(user) = &mut request.user {
-        user.etag = sent.field("etag");
-    }
-    match sent.client().registry().update_user(sent.call(request)?).await {
-        Ok(_) => Ok(to_user(&sent, &id, "renamed")),
-        Err(error) => {
-            let (user, draft) = sent.refused(error, &id).await?;
-            Ok(show(&sent.visit, &sent.tenant, &user, draft))
-        }
-    }
+pub async fn rename(change: UserChange) -> Page {
+    let request = request(&change.tenant, &change.id, &change.form);
+    let outcome = change.client().registry().update_user(change.call(request)?).await;
+    change.finish(outcome, "renamed", show).await
 }
 
-fn request(tenant: &str, id: &str, name: &str) -> UpdateUserRequest {
+fn request(tenant: &str, id: &str, form: &Form) -> UpdateUserRequest {
     UpdateUserRequest {
         tenant: tenant.to_owned(),
         user: Some(v1::User {
             user_id: id.to_owned(),
-            display_name: name.to_owned(),
+            display_name: form.get("name").to_owned(),
+            etag: form.get("etag").to_owned(),
             ..Default::default()
         }),
         update_mask: Some(FieldMask { paths: vec!["display_name".to_owned()] }),
-        request_id: String::new(),
+        request_id: form.get("request_id").to_owned(),
     }
 }
 
-fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
-    let status = draft.status();
-    let name = draft.form.get("name");
-    let flag = format!("--name={name}");
-    let cli = ["user", "update", &user.user_id, &flag, "--tenant", tenant];
-    let request = request(tenant, &user.user_id, name);
+async fn show(form: UserForm) -> Page {
+    let (frame, user) = (form.frame(), UserView::of(&form.user));
+    let UserForm { tenant, draft, .. } = form;
+    let request = request(&tenant, &user.id, &draft.form.typed());
+    let flag = format!("--name={}", draft.form.get("name"));
+    let cli = ["user", "update", &user.id, &flag, "--tenant", &tenant];
     let commands = Commands::from_request(&cli, &request);
-    let (frame, user) = (visit.frame(tenant), UserView::of(user));
-    render_with_status(&NamePage { frame, user, draft, commands }, status)
+    let status = draft.status();
+    Ok(render_with_status(&NamePage { frame, user, draft, commands }, status))
 }

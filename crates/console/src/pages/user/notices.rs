@@ -3,10 +3,9 @@
 use std::time::{Duration, SystemTime};
 
 use askama::Template;
-use axum::body::Body;
 use axum::extract::{Path, Query};
-use http::Response;
 use polynym_access::Role;
+use polynym_client::Error;
 use polynym_presentation::time;
 use polynym_proto::v1;
 use prost_types::Timestamp;
@@ -19,7 +18,7 @@ use v1::{
 };
 
 use super::shared_parts::{self, ROWS, user_id};
-use crate::change::{Draft, Problem, Sent, problem};
+use crate::change::{Draft, Problem, UserChange, UserForm, problem};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render, render_with_status};
@@ -153,77 +152,60 @@ fn list_commands(tenant: &str, request: &ListNoticesRequest, unread: bool) -> Co
 }
 
 /// Marks a notice as read, or all up to the latest one that the person saw.
-pub async fn mark_read(
-    visit: Visit,
-    Path((tenant, id)): Path<(String, String)>,
-    form: Form,
-) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let is_all = sent.form.has("all");
+pub async fn mark_read(change: UserChange) -> Page {
+    let is_all = change.form.has("all");
     let request = MarkReadRequest {
-        user_id: id.clone(),
-        notice_ids: if is_all { Vec::new() } else { vec![sent.field("notice")] },
-        up_to_time: sent.form.get("latest").parse().ok().filter(|_| is_all),
+        user_id: change.id.clone(),
+        notice_ids: if is_all { Vec::new() } else { vec![change.field("notice")] },
+        up_to_time: change.form.get("latest").parse().ok().filter(|_| is_all),
         ..Default::default()
     };
-    let outcome = sent.client().inbox().mark_read(request).await.map(drop);
-    to_inbox(&sent, &id, outcome, "read")
+    let outcome = change.client().inbox().mark_read(request).await;
+    to_inbox(&change, outcome, "read")
 }
 
 /// Deletes a notice.
-pub async fn delete(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
+pub async fn delete(change: UserChange) -> Page {
     let request = DeleteNoticeRequest {
-        user_id: id.clone(),
-        notice_id: sent.field("notice"),
+        user_id: change.id.clone(),
+        notice_id: change.field("notice"),
         ..Default::default()
     };
-    let outcome = sent.client().inbox().delete_notice(request).await.map(drop);
-    to_inbox(&sent, &id, outcome, "removed-notice")
+    let outcome = change.client().inbox().delete_notice(request).await;
+    to_inbox(&change, outcome, "removed-notice")
 }
 
 /// Leads to the inbox. A notice that is gone already is no failure.
-fn to_inbox(sent: &Sent, id: &str, outcome: Result<(), polynym_client::Error>, done: &str) -> Page {
+fn to_inbox<A>(change: &UserChange, outcome: Result<A, Error>, done: &str) -> Page {
     match outcome {
         Err(error) if error.reason() != "NOTICE_NOT_FOUND" => Err(error.into()),
         _ => {
-            let path = format!("{}/users/{}", sent.home(), user_id(id)?);
+            let path = format!("{}/users/{}", change.home(), user_id(&change.id)?);
             Ok(redirect(&format!("{path}/inbox?done={done}")))
         }
     }
 }
 
 /// The form of a new notice.
-pub async fn send_page(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
-    visit.require(Role::Registrar)?;
-    let user = problem::get(&visit.client(&tenant), &id).await?;
-    Ok(show(&visit, &tenant, &user, Draft::of(&user, Form::default())))
+pub async fn send_page(form: UserForm) -> Page {
+    show(form).await
 }
 
 /// Sends a notice.
-pub async fn send(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let request = match request(&sent.tenant, &id, &sent.form) {
+pub async fn send(change: UserChange) -> Page {
+    let request = match request(&change.tenant, &change.id, &change.form) {
         Ok(request) => request,
-        Err(problem) => {
-            let (user, draft) = sent.wrong(problem, &id).await?;
-            return Ok(show(&sent.visit, &sent.tenant, &user, draft));
-        }
+        Err(problem) => return change.correct(problem, show).await,
     };
-    let request = SendNoticeRequest { request_id: sent.field("request_id"), ..request };
-    let answer = match sent.client().inbox().send_notice(sent.call(request)?).await {
+    let answer = match change.client().inbox().send_notice(change.call(request)?).await {
         Ok(answer) => answer,
-        Err(error) => {
-            let (user, draft) = sent.refused(error, &id).await?;
-            return Ok(show(&sent.visit, &sent.tenant, &user, draft));
-        }
+        Err(error) => return change.refuse(error, show).await,
     };
     match answer.results.into_iter().find_map(|result| result.result) {
         Some(Outcome::Error(error)) => {
-            let (user, draft) = sent.wrong(Problem::form("", &error.message), &id).await?;
-            Ok(show(&sent.visit, &sent.tenant, &user, draft))
+            change.correct(Problem::form("", &error.message), show).await
         }
-        _ => Ok(redirect(&format!("{}/inbox?done=sent", sent.user_path(&id)))),
+        _ => Ok(redirect(&format!("{}/inbox?done=sent", change.user_path(&change.id)))),
     }
 }
 
@@ -248,7 +230,7 @@ fn request(tenant: &str, id: &str, form: &Form) -> Result<SendNoticeRequest, Pro
             expire_time: days.map(end),
             ..Default::default()
         }),
-        request_id: String::new(),
+        request_id: form.get("request_id").to_owned(),
     })
 }
 
@@ -258,11 +240,12 @@ fn midnight() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs() / 86_400 * 86_400)
 }
 
-fn show(visit: &Visit, tenant: &str, user: &v1::User, draft: Draft) -> Response<Body> {
+async fn show(form: UserForm) -> Page {
+    let (frame, user) = (form.frame(), UserView::of(&form.user));
+    let UserForm { tenant, draft, .. } = form;
+    let commands = send_commands(&tenant, &user.id, &draft.form);
     let status = draft.status();
-    let commands = send_commands(tenant, &user.user_id, &draft.form);
-    let (frame, user) = (visit.frame(tenant), UserView::of(user));
-    render_with_status(&SendPage { frame, user, draft, commands }, status)
+    Ok(render_with_status(&SendPage { frame, user, draft, commands }, status))
 }
 
 /// The calls that do the same, with an example if nothing is typed.

@@ -1,20 +1,18 @@
 //! Moving an identity to another user: choose the user, look at the result, move.
 
 use askama::Template;
-use axum::extract::Path;
 use polynym_proto::v1;
 use v1::MoveIdentityRequest;
 
 use super::choose::candidates;
 use super::identity;
 use super::shared_parts::to_user;
-use crate::change::{Draft, Problem, Sent, problem};
+use crate::change::{Draft, Problem, UserChange, problem};
 use crate::form::Form;
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::identity::{parse, text};
 use crate::views::{Commands, UserView};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/user/move.html")]
@@ -33,68 +31,60 @@ struct MovePage {
 }
 
 /// Moves an identity, after the user who gets it was chosen and the result was shown.
-pub async fn transfer(
-    visit: Visit,
-    Path((tenant, id)): Path<(String, String)>,
-    form: Form,
-) -> Page {
-    let sent = Sent::new(visit, tenant, form)?;
-    let to = sent.field("to_id");
+pub async fn transfer(change: UserChange) -> Page {
+    let to = change.field("to_id");
     if to.is_empty() {
-        return choose(sent, id).await;
+        return choose(change).await;
     }
-    if !sent.form.has("apply") {
-        return preview(sent, &id, &to).await;
+    if !change.form.has("apply") {
+        return preview(change, &to).await;
     }
-    let request = request(&sent, &id, &to, false);
-    let error = match sent.client().registry().move_identity(sent.call(request)?).await {
-        Ok(_) => return Ok(to_user(&sent, &to, "moved")),
-        Err(error) => error,
-    };
-    let (user, draft) = sent.refused(error, &to).await?;
-    show(&sent, &id, Some(&user), Vec::new(), draft).await
+    let request = request(&change.tenant, [&change.id, &to], &change.form);
+    match change.client().registry().move_identity(change.call(request)?).await {
+        Ok(_) => Ok(to_user(&change, &to, "moved")),
+        Err(error) => {
+            let (user, draft) = change.refused(error, &to).await?;
+            show(&change, Some(&user), Vec::new(), draft).await
+        }
+    }
 }
 
-fn request(sent: &Sent, from: &str, to: &str, validate_only: bool) -> MoveIdentityRequest {
-    let form = &sent.form;
+fn request(tenant: &str, [from, to]: [&str; 2], form: &Form) -> MoveIdentityRequest {
     MoveIdentityRequest {
-        tenant: sent.tenant.clone(),
+        tenant: tenant.to_owned(),
         from_user_id: from.to_owned(),
         to_user_id: to.to_owned(),
         identifier: parse(form.get("identity")),
-        etag: if validate_only { String::new() } else { sent.field("etag") },
-        request_id: if validate_only { String::new() } else { sent.field("request_id") },
-        validate_only,
+        etag: form.get("etag").to_owned(),
+        request_id: form.get("request_id").to_owned(),
+        validate_only: false,
     }
 }
 
 /// Finds the user who gets the identity.
-async fn choose(sent: Sent, from: String) -> Page {
-    let users = match candidates(&sent.visit, &sent.tenant, sent.form.get("user")).await {
+async fn choose(change: UserChange) -> Page {
+    let users = match candidates(&change.visit, &change.tenant, change.form.get("user")).await {
         Ok(users) => users,
-        Err(problem) => {
-            let (user, draft) = sent.wrong(problem, &from).await?;
-            return identity::show(&sent.visit, &sent.tenant, &user, draft).await;
-        }
+        Err(problem) => return change.correct(problem, identity::show).await,
     };
     match &users[..] {
-        [one] => {
-            let to = one.id.clone();
-            preview(sent, &from, &to).await
-        }
+        [one] => preview(change, &one.id).await,
         _ => {
-            let draft = Draft::new(sent.form.clone());
-            show(&sent, &from, None, users, draft).await
+            let draft = Draft::new(change.form.clone());
+            show(&change, None, users, draft).await
         }
     }
 }
 
 /// Shows what moving the identity would do.
-async fn preview(sent: Sent, from: &str, to: &str) -> Page {
-    let client = sent.client();
+async fn preview(change: UserChange, to: &str) -> Page {
+    let client = change.client();
     let user = problem::get(&client, to).await?;
-    let draft = Draft::of(&user, sent.form.clone());
-    let request = request(&sent, from, &user.user_id, true);
+    let draft = Draft::of(&user, change.form.clone());
+    let request = MoveIdentityRequest {
+        validate_only: true,
+        ..request(&change.tenant, [&change.id, &user.user_id], &change.form.typed())
+    };
     let draft = match client.registry().move_identity(request).await {
         Ok(_) => draft,
         Err(error) => match Problem::of_call(&client, &error).await {
@@ -102,41 +92,36 @@ async fn preview(sent: Sent, from: &str, to: &str) -> Page {
             None => return Err(error.into()),
         },
     };
-    show(&sent, from, Some(&user), Vec::new(), draft).await
+    show(&change, Some(&user), Vec::new(), draft).await
 }
 
 async fn show(
-    sent: &Sent,
-    from: &str,
+    change: &UserChange,
     to: Option<&v1::User>,
     users: Vec<UserView>,
     draft: Draft,
 ) -> Page {
-    let from = problem::get(&sent.client(), from).await?;
-    let identity = sent.field("identity");
+    let from = problem::get(&change.client(), &change.id).await?;
+    let (tenant, form) = (&change.tenant, &change.form);
+    let identity = change.field("identity");
     let mut all = from.identities.iter();
     let found = all.find(|one| text(one.identifier.as_ref()) == identity);
     let status = draft.status();
-    let commands = to.map(|to| commands(sent, &from.user_id, &to.user_id));
     let page = MovePage {
-        frame: sent.visit.frame(&sent.tenant),
+        frame: change.visit.frame(tenant),
         from: UserView::of(&from),
         to: to.map(UserView::of),
-        identity,
         is_verified: found.is_some_and(|one| one.verify_time.is_some()),
+        commands: to.map(|to| commands(tenant, [&from.user_id, &to.user_id], form)),
+        identity,
         users,
         draft,
-        commands,
     };
     Ok(render_with_status(&page, status))
 }
 
-fn commands(sent: &Sent, from: &str, to: &str) -> Commands {
-    let cli = ["identity", "move", from, to, sent.form.get("identity"), "--tenant", &sent.tenant];
-    let request = MoveIdentityRequest {
-        etag: String::new(),
-        request_id: String::new(),
-        ..request(sent, from, to, false)
-    };
-    Commands::from_request(&cli, &request)
+fn commands(tenant: &str, users: [&str; 2], form: &Form) -> Commands {
+    let [from, to] = users;
+    let cli = ["identity", "move", from, to, form.get("identity"), "--tenant", tenant];
+    Commands::from_request(&cli, &request(tenant, users, &form.typed()))
 }
