@@ -1,11 +1,11 @@
 //! A form that changes something, as it is shown.
 
 use http::StatusCode;
-use polynym_presentation::time;
 use polynym_proto::v1;
 use uuid::Uuid;
 
 use super::problem::Problem;
+use super::version::Version;
 use crate::form::Form;
 
 /// A form that changes something, as it is shown.
@@ -13,10 +13,8 @@ use crate::form::Form;
 pub struct Draft {
     /// The submitted fields.
     pub form: Form,
-    /// The etag of the user as it is shown; empty if there is none.
-    pub etag: String,
-    /// The time when that user last changed, in RFC 3339; empty if there is none.
-    pub seen: String,
+    /// The version of the user that is shown.
+    pub version: Version,
     /// The idempotency key, so that the same form sent twice changes nothing twice.
     pub request_id: String,
     /// The reason why it was refused.
@@ -31,15 +29,13 @@ impl Draft {
 
     /// A form about a user as it is now.
     pub fn of(user: &v1::User, form: Form) -> Self {
-        let seen = time::text(user.update_time.as_ref());
-        Self { etag: user.etag.clone(), seen, ..Self::new(form) }
+        Self { version: Version::of(user), ..Self::new(form) }
     }
 
     /// The form as it was sent, with its etag and its request id.
     pub fn unchanged(form: Form) -> Self {
-        let field = |name| form.get(name).to_owned();
-        let (etag, seen, request_id) = (field("etag"), field("seen"), field("request_id"));
-        Self { etag, seen, request_id, problem: None, form }
+        let request_id = form.get("request_id").to_owned();
+        Self { version: Version::from_form(&form, ""), request_id, problem: None, form }
     }
 
     /// The same form with why it was refused, and with what the problem offers in its field.
@@ -88,13 +84,14 @@ mod tests {
     fn a_form_without_an_answer_is_sent_again_as_it_was() {
         let fields = [("name", "Joe"), ("etag", "a"), ("request_id", "b"), ("seen", "c")];
         let draft = Draft::unchanged(Form::of(&fields));
-        assert_eq!((&*draft.etag, &*draft.request_id, &*draft.seen), ("a", "b", "c"));
+        let Version { etag, time } = &draft.version;
+        assert_eq!((&**etag, &*draft.request_id, &**time), ("a", "b", "c"));
         assert_eq!((draft.form.get("name"), draft.verb("Change")), ("Joe", "Change"));
         let user = v1::User { etag: "d".to_owned(), ..Default::default() };
         let mut stale = Problem::default();
         stale.reason = "ETAG_MISMATCH".to_owned();
         let again = Draft::of(&user, draft.form).with(stale);
-        assert_eq!((&*again.etag, again.verb("Change")), ("d", "Apply again"));
+        assert_eq!((&*again.version.etag, again.verb("Change")), ("d", "Apply again"));
         assert!(!again.request_id.is_empty() && again.request_id != "b");
     }
 }

@@ -7,8 +7,10 @@ pub mod problem;
 mod submission;
 mod user_form;
 pub mod value;
+mod version;
 
 pub use draft::Draft;
 pub use problem::Problem;
 pub use submission::Sent;
 pub use user_form::{UserChange, UserForm};
+pub use version::Version;

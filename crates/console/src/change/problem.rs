@@ -6,16 +6,12 @@ use http::StatusCode;
 use polynym_client::{Client, Error, Kind};
 use polynym_proto::v1;
 use prost_types::Timestamp;
-use v1::list_history_request::User as Subject;
 
 use crate::advice;
 use crate::failure::Failure;
-use crate::views::event::{self, EventView};
+use crate::views::event::EventView;
 use crate::views::text::capitalized;
 use crate::views::{Time, UserView};
-
-/// The maximum number of changes of others that are shown.
-const MAX_CHANGES: i32 = 10;
 
 /// The reason why a change was refused.
 #[derive(Clone, Debug, Default)]
@@ -118,21 +114,6 @@ impl Problem {
         }))
     }
 
-    /// Adds what others changed since `seen`.
-    pub async fn add_changes(&mut self, client: &Client, user_id: &str, seen: &str) {
-        let Ok(seen) = seen.parse::<Timestamp>() else { return };
-        let request = v1::ListHistoryRequest {
-            user: Some(Subject::UserId(user_id.to_owned())),
-            from: Some(one_millisecond_after(seen)),
-            page_size: MAX_CHANGES,
-            ..Default::default()
-        };
-        // The history may be off: then the form says only that something changed.
-        if let Ok(page) = client.directory().list_history(request).await {
-            self.changes = event::views(&page.events);
-        }
-    }
-
     /// Names the identifier that it is about, and the user who was to get it.
     pub fn about(mut self, identifier: &str, target: &str) -> Self {
         identifier.clone_into(&mut self.identifier);
@@ -185,15 +166,6 @@ fn sentence(message: &str) -> String {
     format!("{}.", capitalized(message.trim_end_matches('.')))
 }
 
-/// Two changes of a user are at least a millisecond apart.
-fn one_millisecond_after(time: Timestamp) -> Timestamp {
-    let nanos = time.nanos + 1_000_000;
-    Timestamp {
-        seconds: time.seconds + i64::from(nanos / 1_000_000_000),
-        nanos: nanos % 1_000_000_000,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +174,5 @@ mod tests {
     fn messages_are_sentences() {
         assert_eq!(sentence("is taken"), "Is taken.");
         assert_eq!(sentence(""), ".");
-        let end = Timestamp { seconds: 1, nanos: 999_500_000 };
-        assert_eq!(one_millisecond_after(end), Timestamp { seconds: 2, nanos: 500_000 });
     }
 }

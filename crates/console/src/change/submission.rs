@@ -7,8 +7,9 @@ use tonic::Request;
 use uuid::Uuid;
 
 use super::draft::Draft;
-use super::problem::{self, Problem};
 use super::identifier_fields;
+use super::problem::{self, Problem};
+use super::version::Version;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::purpose::with_reason;
@@ -94,7 +95,7 @@ impl Sent {
             problem = problem.about(&typed.text, id);
         }
         if problem.is_stale() {
-            problem.add_changes(&client, id, self.form.get("seen")).await;
+            problem.changes = Version::from_form(&self.form, "").changes_since(&client, id).await;
         }
         let form = self.form.clone();
         let draft = if problem.keeps_request_id() {

@@ -14,7 +14,7 @@ use v1::ConflictPolicy;
 
 use super::compare::Comparison;
 use super::subject::{subject, undo_until, undo_window};
-use super::user_version::Seen;
+use crate::change::Version;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
@@ -31,7 +31,7 @@ struct MergePage {
     compared: Comparison,
     keep: Keep,
     /// The versions of both users that are shown.
-    seen: [Seen; 2],
+    seen: [Version; 2],
     /// Whether a user changed after the person looked, and what.
     is_stale: bool,
     changes: Vec<EventView>,
@@ -121,7 +121,7 @@ pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: For
     visit.require(Role::Registrar)?;
     let client = visit.client(&tenant);
     let keep = if form.get("keep") == Keep::Other.as_str() { Keep::Other } else { Keep::Own };
-    let seen = [Seen::from_form(&form, ""), Seen::from_form(&form, "_other")];
+    let seen = [Version::from_form(&form, ""), Version::from_form(&form, "_other")];
     let secondary = subject(&client, &other).await?;
     // A repeated form finds the users merged: the API answers it by its request id.
     let is_separate = secondary.merged_from.is_empty();
@@ -154,7 +154,7 @@ async fn conflict(
     tenant: &str,
     ids: [&str; 2],
     keep: Keep,
-    seen: [Seen; 2],
+    seen: [Version; 2],
     form: &Form,
 ) -> Page {
     let client = visit.client(tenant);
@@ -197,7 +197,7 @@ async fn preview(
         frame: visit.frame(tenant),
         compared: Comparison::new(&primary, &secondary, &shown),
         keep,
-        seen: [Seen::of(&primary), Seen::of(&secondary)],
+        seen: [Version::of(&primary), Version::of(&secondary)],
         is_stale: false,
         changes: Vec::new(),
         undo_until: undo_until(SystemTime::now(), window),

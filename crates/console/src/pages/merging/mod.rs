@@ -5,7 +5,6 @@ mod compare;
 mod merge;
 mod subject;
 mod unmerge;
-mod user_version;
 
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@ use v1::UnmergeUsersRequest;
 use v1::unmerge_users_response::NotRestored;
 
 use super::subject::subject;
-use super::user_version::Seen;
+use crate::change::Version;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
@@ -29,7 +29,7 @@ struct UnmergePage {
     /// The merged user, as it would be.
     restored: UserView,
     not_restored: Vec<String>,
-    seen: Seen,
+    seen: Version,
     /// Whether the user changed after the person looked, and what.
     is_stale: bool,
     changes: Vec<EventView>,
@@ -55,7 +55,7 @@ pub async fn page(visit: Visit, Path((tenant, id, other)): Path<Ids>) -> Page {
 pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: Form) -> Page {
     visit.require(Role::Registrar)?;
     let client = visit.client(&tenant);
-    let seen = Seen::from_form(&form, "");
+    let seen = Version::from_form(&form, "");
     let request = UnmergeUsersRequest {
         primary_user_id: id.clone(),
         secondary_user_id: other.clone(),
@@ -97,7 +97,7 @@ async fn preview(
     let cli = ["user", "unmerge", "--dry-run", id, other, "--tenant", tenant];
     Ok(UnmergePage {
         frame: visit.frame(tenant),
-        seen: Seen::of(&user),
+        seen: Version::of(&user),
         user: UserView::of(&user),
         restored: answer.user.as_ref().map(UserView::of).ok_or(Failure::NotFound)?,
         not_restored: answer.not_restored.iter().map(part).collect(),
