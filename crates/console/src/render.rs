@@ -39,15 +39,26 @@ pub fn redirect(path: &str) -> Response<Body> {
 /// Where the parts of a page go that come later.
 const MARKER: &str = "<!-- parts -->";
 
+/// What arrives part by part. It ends when the browser leaves.
+pub trait Parts: Send + 'static {
+    /// The next part; none after the end.
+    fn next(&mut self) -> impl Future<Output = Option<String>> + Send;
+}
+
+/// The parts as a stream.
+pub fn stream_of(parts: impl Parts) -> impl Stream<Item = Result<String, Infallible>> + Send {
+    stream::unfold(parts, |mut parts| async {
+        let part = parts.next().await?;
+        Some((Ok(part), parts))
+    })
+}
+
 /// Renders a page that grows by `parts`, at the comment `parts` in its template.
-pub fn render_in_parts(
-    template: &impl Template,
-    parts: impl Stream<Item = Result<String, Infallible>> + Send + 'static,
-) -> Response<Body> {
+pub fn render_in_parts(template: &impl Template, parts: impl Parts) -> Response<Body> {
     let Ok(page) = template.render() else { return render(template) };
     let (begin, end) = page.split_once(MARKER).unwrap_or((&page, ""));
     let [begin, end] = [begin, end].map(|part| stream::once(ready(Ok(part.to_owned()))));
-    Html(Body::from_stream(begin.chain(parts).chain(end))).into_response()
+    Html(Body::from_stream(begin.chain(stream_of(parts)).chain(end))).into_response()
 }
 
 /// A path of the console as it is; its first page for any other. Browsers resolve `..`, also if it

@@ -1,11 +1,9 @@
 //! A search that runs while its page arrives: its progress line by line, then its pairs.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use askama::Template;
-use futures_util::stream;
 use polynym_client::{Answers, Error, Kind};
 use polynym_proto::v1::FindDuplicatesResponse;
 use tokio::sync::oneshot;
@@ -13,7 +11,7 @@ use tokio::sync::oneshot;
 use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
 use crate::frame::Frame;
-use crate::render::{Page, render_in_parts};
+use crate::render::{Page, Parts, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::session::{Begun, Session};
 use crate::short_id::ShortId;
@@ -67,11 +65,7 @@ impl Search {
             frame: visit.frame(&page.frame.tenant),
             found: Some(Found::default()),
         };
-        let parts = stream::unfold(running, |mut running| async move {
-            let html = running.next().await?;
-            Some((Ok::<_, Infallible>(html), running))
-        });
-        Ok(render_in_parts(page, parts))
+        Ok(render_in_parts(page, running))
     }
 }
 
@@ -86,8 +80,8 @@ struct Running {
     _permit: RequestPermit,
 }
 
-impl Running {
-    /// The next part of the page: a line of progress, or the end.
+impl Parts for Running {
+    /// A line of progress, or the end.
     async fn next(&mut self) -> Option<String> {
         let mut found = self.found.take()?;
         loop {
@@ -113,7 +107,9 @@ impl Running {
             }
         }
     }
+}
 
+impl Running {
     /// Keeps what was found, and shows its first page.
     fn end(&self, mut found: Found) -> String {
         found.time = SystemTime::now();

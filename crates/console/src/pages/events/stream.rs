@@ -1,15 +1,13 @@
 //! Events as a stream for scripts (server-sent events). It ends when the browser leaves, when the
 //! session ends, and when its token does.
 
-use std::convert::Infallible;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Path, RawQuery, State};
-use futures_util::stream;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use polynym_access::{Permit, Role};
@@ -22,6 +20,7 @@ use super::query::Selection;
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
+use crate::render::{Parts, stream_of};
 use crate::views::event::{EventView, views};
 use crate::visit::Visit;
 
@@ -77,13 +76,7 @@ pub async fn stream(
         Err(failure) => Err(failure),
     };
     match follower {
-        Ok(follower) => {
-            let chunks = stream::unfold(follower, |mut follower| async {
-                let chunk = follower.next().await?;
-                Some((Ok::<_, Infallible>(Bytes::from(chunk)), follower))
-            });
-            Ok(events(Body::from_stream(chunks)))
-        }
+        Ok(follower) => Ok(events(Body::from_stream(stream_of(follower)))),
         Err(failure) => match end_reason(&failure).filter(|_| is_script(&headers)) {
             Some(reason) => Ok(events(Body::from(end_of_stream(&reason)))),
             None => Err(failure),
@@ -144,8 +137,7 @@ fn end_of_stream(reason: &str) -> String {
     format!("{}\nevent: close\ndata: end\n\n", data_lines(&part))
 }
 
-impl Follower {
-    /// The next part of the stream.
+impl Parts for Follower {
     async fn next(&mut self) -> Option<String> {
         while !self.is_over {
             tokio::select! {
@@ -162,7 +154,9 @@ impl Follower {
         }
         None
     }
+}
 
+impl Follower {
     /// Whether the session is open and its caller may still see the events.
     fn is_allowed(&self) -> bool {
         let session = &self.visit.session;

@@ -1,17 +1,15 @@
 //! The page of an undoing, which grows while users are read. It ends when the browser leaves.
 
-use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use askama::Template;
-use futures_util::stream;
 use polynym_access::Role;
 use polynym_client::Answers;
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
 use crate::frame::Frame;
-use crate::render::{Page, render_in_parts};
+use crate::render::{Page, Parts, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::views::Commands;
 use crate::visit::Visit;
@@ -94,16 +92,10 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
         error: String::new(),
     };
     let run = Run { answers, undone: Some(undone), shown: Instant::now(), _permit: permit };
-    let lines = stream::unfold(run, |mut run| async {
-        let line = run.next().await?;
-        Some((Ok::<_, Infallible>(line), run))
-    });
-    let page = UndoPage { frame, operation, is_preview, commands };
-    Ok(render_in_parts(&page, lines))
+    Ok(render_in_parts(&UndoPage { frame, operation, is_preview, commands }, run))
 }
 
-impl Run {
-    /// The next part of the page; none after the end.
+impl Parts for Run {
     async fn next(&mut self) -> Option<String> {
         loop {
             let undone = self.undone.as_mut()?;
