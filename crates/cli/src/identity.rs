@@ -4,8 +4,8 @@ mod owners;
 
 use clap::{Args, Subcommand};
 
+use super::client::Session;
 use super::client::user_ref::{self, UserRef};
-use super::client::{Session, request_id};
 use super::failure::Failure;
 use super::output::{self, Table, printable};
 use super::text::identifier::{self, IdentifierArg};
@@ -210,7 +210,6 @@ pub async fn run(command: Identity) -> Result<(), Failure> {
 
 async fn link(command: Link) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = LinkIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -220,64 +219,56 @@ async fn link(command: Link) -> Result<(), Failure> {
         primary: command.primary,
         display: command.display,
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().link_identity(request).await;
-
     change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn unlink(command: Unlink) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = UnlinkIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
         identifier: Some(command.identifier.message),
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().unlink_identity(request).await;
-
     change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn replace(command: Replace) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = ReplaceIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
         old_identifier: Some(command.old.message),
         new_identifier: Some(command.new.message),
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().replace_identity(request).await;
-
     change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn move_to(command: Move) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = MoveIdentityRequest {
         tenant: session.tenant(),
         from_user_id: command.from.id(&session).await?,
         to_user_id: command.to.id(&session).await?,
         identifier: Some(command.identifier.message),
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
         validate_only: command.dry_run,
     };
     let outcome = session.registry().move_identity(request).await;
-
     change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn verify(command: Verify) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = VerifyIdentityRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
@@ -285,18 +276,19 @@ async fn verify(command: Verify) -> Result<(), Failure> {
         verified: !command.revoke,
         verified_by: command.by,
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().verify_identity(request).await;
-
     change::show(&session, session.answer(outcome)?.user)
 }
 
 async fn release(command: Release) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let request_id = request_id(command.request_id.as_deref());
-    let identifier = Some(command.identifier.message);
-    let request = ReleaseHoldRequest { tenant: session.tenant(), identifier, request_id };
+    let request = ReleaseHoldRequest {
+        tenant: session.tenant(),
+        identifier: Some(command.identifier.message),
+        request_id: command.request_id.unwrap_or_default(),
+    };
     let outcome = session.admin().release_hold(request).await;
     let answer = session.answer(outcome)?;
     if session.json() {

@@ -15,7 +15,7 @@ pub use delete::delete_with_users;
 
 use policies::GivenPolicies;
 
-use super::client::{Session, request_id};
+use super::client::Session;
 use super::failure::Failure;
 use super::output::{self, confirm, printable};
 use crate::config::{ChangeClient, Client, Flags};
@@ -129,7 +129,6 @@ async fn set(command: Set) -> Result<(), Failure> {
     if !command.create {
         require_tenant(&session).await?;
     }
-    let request_id = request_id(command.change.request_id.as_deref());
     let GivenPolicies { mut policies, mut paths } = command.given;
     if let Some(list) = &command.reserved_handles {
         policies.reserved_handles = reserved(list);
@@ -140,7 +139,7 @@ async fn set(command: Set) -> Result<(), Failure> {
         policies: Some(policies),
         update_mask: Some(FieldMask { paths }),
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
         validate_only: command.dry_run,
     };
     let outcome = session.admin().update_tenant(request).await;

@@ -14,9 +14,9 @@ use std::time::SystemTime;
 use clap::{Args, Subcommand};
 use prost_types::{FieldMask, Timestamp};
 
+use super::client::Session;
 use super::client::former_user::{deletion_note, merge_note};
 use super::client::user_ref::{self, UserRef};
-use super::client::{Session, request_id};
 use super::failure::Failure;
 use super::output;
 use super::text::attribute::{self, AttributeArg};
@@ -191,8 +191,11 @@ async fn create(command: Create) -> Result<(), Failure> {
         attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
         ..Default::default()
     };
-    let request_id = request_id(command.request_id.as_deref());
-    let request = CreateUserRequest { tenant: session.tenant(), user: Some(user), request_id };
+    let request = CreateUserRequest {
+        tenant: session.tenant(),
+        user: Some(user),
+        request_id: command.request_id.unwrap_or_default(),
+    };
     let outcome = session.registry().create_user(request).await;
     show(&session, session.answer(outcome)?.user)
 }
@@ -227,7 +230,6 @@ async fn update(command: Update) -> Result<(), Failure> {
         return many::run(command.subject, command.change.of_many()?, action).await;
     };
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let request = UpdateUserRequest {
         tenant: session.tenant(),
         update_mask: Some(FieldMask { paths: mask(&command) }),
@@ -238,7 +240,7 @@ async fn update(command: Update) -> Result<(), Failure> {
             attributes: command.attributes.into_iter().map(|a| (a.name, a.value)).collect(),
             ..Default::default()
         }),
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().update_user(request).await;
     show(&session, session.answer(outcome)?.user)

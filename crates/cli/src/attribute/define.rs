@@ -4,7 +4,7 @@
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-use crate::client::{Session, request_id};
+use crate::client::Session;
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -65,12 +65,10 @@ pub async fn define(command: Define) -> Result<(), Failure> {
         index_change_time: None,
     };
     let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };
-    let request_id = request_id(None);
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
         policies: Some(policies),
         etag: command.etag,
-        request_id,
         validate_only: command.dry_run,
         ..Default::default()
     };

@@ -3,7 +3,7 @@
 use prost_types::FieldMask;
 use tonic::Code;
 
-use crate::client::{Session, request_id};
+use crate::client::Session;
 use crate::failure::Failure;
 use crate::tenant::delete_with_users;
 use polynym_proto::v1::identifier::Kind;
@@ -34,23 +34,17 @@ async fn exists(session: &Session) -> Result<bool, Failure> {
 }
 
 async fn create(session: &Session) -> Result<(), Failure> {
-    let id = request_id(None);
     // Without holds, so that removed users can be loaded again.
     let update_mask = Some(FieldMask { paths: vec!["holds".to_owned()] });
-    let request = UpdateTenantRequest {
-        tenant: session.tenant(),
-        update_mask,
-        request_id: id.clone(),
-        ..Default::default()
-    };
+    let request =
+        UpdateTenantRequest { tenant: session.tenant(), update_mask, ..Default::default() };
     let outcome = session.admin().update_tenant(request).await;
     session.answer(outcome)?;
 
     let identity = Identity { identifier: Some(mark()), ..Default::default() };
     let name = "made by polynym bench".to_owned();
     let user = Some(User { display_name: name, identities: vec![identity], ..Default::default() });
-    let id = request_id(None);
-    let request = CreateUserRequest { tenant: session.tenant(), user, request_id: id.clone() };
+    let request = CreateUserRequest { tenant: session.tenant(), user, ..Default::default() };
     let outcome = session.registry().create_user(request).await;
 
     session.answer(outcome).map(drop)

@@ -4,7 +4,7 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::client::user_ref::{self, UserRef};
-use crate::client::{Session, request_id};
+use crate::client::Session;
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -47,7 +47,6 @@ pub struct Send {
 
 pub async fn send(command: Send) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let request_id = request_id(command.request_id.as_deref());
     let request = SendNoticeRequest {
         tenant: session.tenant(),
         recipients: command.recipients.iter().map(message).collect(),
@@ -61,7 +60,7 @@ pub async fn send(command: Send) -> Result<(), Failure> {
                 .collect(),
             expire_time: command.expires,
         }),
-        request_id,
+        request_id: command.request_id.unwrap_or_default(),
     };
     let outcome = session.inbox().send_notice(request).await;
     let answer = session.answer(outcome)?;

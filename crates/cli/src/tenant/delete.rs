@@ -4,7 +4,7 @@ use clap::Args;
 use tonic::Code;
 
 use super::Change;
-use crate::client::{Session, request_id};
+use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, confirm};
 use polynym_proto::v1::{DeleteTenantRequest, DeleteTenantResponse};
@@ -33,7 +33,7 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
         tenant: session.tenant(),
         etag: command.change.etag,
         force: command.force,
-        request_id: request_id(command.change.request_id.as_deref()),
+        request_id: command.change.request_id.unwrap_or_default(),
         validate_only: command.dry_run,
     };
     if command.force && !command.dry_run && !command.yes {
@@ -61,9 +61,7 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
 /// Deletes the session's tenant with its users, and waits for the deletion.
 pub async fn delete_with_users(session: &Session) -> Result<(), Failure> {
     let tenant = session.tenant();
-    let request_id = request_id(None);
-    send(session, DeleteTenantRequest { tenant, force: true, request_id, ..Default::default() })
-        .await?;
+    send(session, DeleteTenantRequest { tenant, force: true, ..Default::default() }).await?;
     wait(session).await
 }
 

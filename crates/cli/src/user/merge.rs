@@ -71,7 +71,6 @@ pub struct Unmerge {
 
 pub async fn merge(command: Merge) -> Result<(), Failure> {
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let policy = match command.conflicts {
         Conflicts::Primary => ConflictPolicy::PrimaryWins,
         Conflicts::Secondary => ConflictPolicy::SecondaryWins,
@@ -84,7 +83,7 @@ pub async fn merge(command: Merge) -> Result<(), Failure> {
         conflict_policy: policy.into(),
         validate_only: command.dry_run,
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
     };
     let outcome = session.registry().merge_users(request).await;
     let answer = session.answer(outcome)?;
@@ -121,7 +120,6 @@ fn print_preview(preview: &MergePreview) -> Result<(), Failure> {
 pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
     let dry_run = command.dry_run;
     let session = Session::open(&command.change.settings).await?;
-    let request_id = command.change.request_id();
     let primary_user_id = command.primary.id(&session).await?;
     let secondary_user_id = merged_id(&session, &primary_user_id, &command.secondary).await?;
     let request = UnmergeUsersRequest {
@@ -129,7 +127,7 @@ pub async fn unmerge(command: Unmerge) -> Result<(), Failure> {
         primary_user_id,
         secondary_user_id,
         etag: command.change.etag,
-        request_id,
+        request_id: command.change.request_id.unwrap_or_default(),
         validate_only: dry_run,
     };
     let outcome = session.registry().unmerge_users(request).await;
