@@ -9,9 +9,11 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
+use prost::{Message, Name};
 use tonic::{Code, Status};
 
 use super::failure::{CONNECTION_CLOSED, FailedCall, Failure, is_connection_closed};
+use super::output;
 use crate::config::{ChangeClient, Client as ClientSettings, Flags, Purpose, Settings};
 use connection::{connect, root_cause};
 use polynym_client::services::{Admin, Directory, Inbox, Registry};
@@ -105,6 +107,15 @@ impl Session {
     /// The answer to a call.
     pub fn answer<A>(&self, outcome: Result<A, Error>) -> Result<A, Failure> {
         outcome.map_err(|error| self.failure(error))
+    }
+
+    /// Shows an answer: as JSON if the settings ask for it, else by `print`.
+    pub fn show<M: Message + Name>(
+        &self,
+        answer: &M,
+        print: impl FnOnce(&M) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if self.json() { output::print_message(answer) } else { print(answer) }
     }
 
     /// The tenant of the settings; none if it does not exist. The default one exists without a

@@ -289,13 +289,11 @@ async fn release(command: Release) -> Result<(), Failure> {
         identifier: Some(command.identifier.message),
         request_id: command.request_id.unwrap_or_default(),
     };
-    let outcome = session.admin().release_hold(request).await;
-    let answer = session.answer(outcome)?;
-    if session.json() {
-        return output::print_message(&answer);
-    }
-
-    output::print(&format!("{} is held no longer\n", identifier::text(answer.identifier.as_ref())))
+    let answer = session.answer(session.admin().release_hold(request).await)?;
+    session.show(&answer, |answer| {
+        let name = identifier::text(answer.identifier.as_ref());
+        output::print(&format!("{name} is held no longer\n"))
+    })
 }
 
 async fn check(command: Check) -> Result<(), Failure> {
@@ -338,22 +336,19 @@ async fn normalize(command: Normalize) -> Result<(), Failure> {
         identifier: Some(command.identifier.message),
     };
     let answer = session.answer(session.directory().normalize_identity(request).await)?;
-    if session.json() {
-        return output::print_message(&answer);
-    }
+    session.show(&answer, |answer| output::print_table(&normalized(answer)))
+}
 
-    let NormalizeIdentityResponse { identifier, key, skeleton, rules_version, changes } = answer;
-    let mut table = output::table(["identifier", &identifier::text(identifier.as_ref())]);
-    table.add_row(["key", &printable(&key)]);
-    if !skeleton.is_empty() {
-        table.add_row(["skeleton", &printable(&skeleton)]);
+fn normalized(answer: &NormalizeIdentityResponse) -> Table {
+    let mut table = output::table(["identifier", &identifier::text(answer.identifier.as_ref())]);
+    table.add_row(["key", &printable(&answer.key)]);
+    if !answer.skeleton.is_empty() {
+        table.add_row(["skeleton", &printable(&answer.skeleton)]);
     }
-
-    table.add_row(["rules version", &rules_version.to_string()]);
-    for change in &changes {
+    table.add_row(["rules version", &answer.rules_version.to_string()]);
+    for change in &answer.changes {
         let step = format!("{} → {}", printable(&change.before), printable(&change.after));
         table.add_row([&format!("rule {}", printable(&change.rule)), &step]);
     }
-
-    output::print_table(&table)
+    table
 }

@@ -112,8 +112,7 @@ async fn count(command: Count) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let user_id = command.user.id(&session).await?;
     let request = CountUnreadRequest { tenant: session.tenant(), user_id };
-    let outcome = session.inbox().count_unread(request).await;
-    let answer = session.answer(outcome)?;
+    let answer = session.answer(session.inbox().count_unread(request).await)?;
     if session.json() {
         return output::print_message_with_defaults(&answer);
     }
@@ -142,8 +141,5 @@ async fn delete(command: Delete) -> Result<(), Failure> {
 }
 
 fn done(session: &Session, what: &str) -> Result<(), Failure> {
-    if session.json() {
-        return output::print_message(&MarkReadResponse {});
-    }
-    output::print(&format!("{what}\n"))
+    session.show(&MarkReadResponse {}, |_| output::print(&format!("{what}\n")))
 }

@@ -6,7 +6,7 @@ mod start;
 use clap::{Args, Subcommand};
 
 use crate::client::Session;
-use crate::client::pages::Pages;
+use crate::client::pages;
 use crate::config::{ChangeClient, Client, Flags};
 use crate::failure::Failure;
 use crate::output;
@@ -135,11 +135,10 @@ async fn get(command: Get) -> Result<(), Failure> {
 
 async fn list(command: List) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let mut pages = Pages::new(command.limit);
     let mut table = output::table(["bulk change", "change", "filter", "state", "checked", "by"]);
-    loop {
-        let (page_size, page_token) = (pages.size().min(100), pages.token.clone());
-        let request = ListBulkChangesRequest { tenant: session.tenant(), page_size, page_token };
+    pages::each(command.limit, async |page_size, page_token| {
+        let (tenant, page_size) = (session.tenant(), page_size.min(100));
+        let request = ListBulkChangesRequest { tenant, page_size, page_token };
         let answer = session.answer(session.registry().list_bulk_changes(request).await)?;
         for change in &answer.bulk_changes {
             match session.json() {
@@ -147,10 +146,10 @@ async fn list(command: List) -> Result<(), Failure> {
                 false => drop(table.add_row(show::row(change))),
             }
         }
-        if !pages.advance(answer.bulk_changes.len(), answer.next_page_token) {
-            return if session.json() { Ok(()) } else { output::print_table(&table) };
-        }
-    }
+        Ok((answer.bulk_changes.len(), answer.next_page_token))
+    })
+    .await?;
+    if session.json() { Ok(()) } else { output::print_table(&table) }
 }
 
 async fn stop(command: Stop) -> Result<(), Failure> {

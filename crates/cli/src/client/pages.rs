@@ -1,30 +1,24 @@
 //! Page-by-page reading of lists.
 
+use crate::failure::Failure;
+
 /// The items of one request.
 const PAGE_SIZE: i32 = 200;
 
-/// The pages of a list, up to a number of items.
-pub struct Pages {
-    left: u32,
-    /// The token of the next page.
-    pub token: String,
-}
-
-impl Pages {
-    /// All pages, or those with the first `limit` items.
-    pub fn new(limit: Option<u32>) -> Self {
-        Self { left: limit.unwrap_or(u32::MAX), token: String::new() }
-    }
-
-    /// The size of the next page.
-    pub fn size(&self) -> i32 {
-        PAGE_SIZE.min(self.left.try_into().unwrap_or(PAGE_SIZE))
-    }
-
-    /// Counts a page of `items`. Returns whether another one follows.
-    pub fn advance(&mut self, items: usize, next_page_token: String) -> bool {
-        self.left -= items.try_into().unwrap_or(self.left).min(self.left);
-        self.token = next_page_token;
-        self.left > 0 && !self.token.is_empty()
+/// Shows the pages of a list, up to a number of items. `show` takes the size and the token of a
+/// page, and returns its number of items and the token of the next page.
+pub async fn each(
+    limit: Option<u32>,
+    mut show: impl AsyncFnMut(i32, String) -> Result<(usize, String), Failure>,
+) -> Result<(), Failure> {
+    let (mut left, mut token) = (limit.unwrap_or(u32::MAX), String::new());
+    loop {
+        let size = PAGE_SIZE.min(left.try_into().unwrap_or(PAGE_SIZE));
+        let (items, next) = show(size, token).await?;
+        left -= items.try_into().unwrap_or(left).min(left);
+        token = next;
+        if left == 0 || token.is_empty() {
+            return Ok(());
+        }
     }
 }

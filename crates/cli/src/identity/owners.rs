@@ -29,15 +29,16 @@ pub async fn run(command: Owners) -> Result<(), Failure> {
     let identifier = Some(command.identifier.message);
     let request = ListOwnersRequest { tenant: session.tenant(), identifier };
     let answer = session.answer(session.directory().list_owners(request).await)?;
-    if session.json() {
-        return output::print_message(&answer);
-    }
+    session.show(&answer, print)
+}
+
+fn print(answer: &ListOwnersResponse) -> Result<(), Failure> {
     let name = identifier::text(answer.identifier.as_ref());
     let since = time::text(answer.known_since.as_ref());
     if answer.owners.is_empty() {
         return output::print(&format!("nobody has owned {name} since {since}\n"));
     }
-    output::print_table(&table(&answer))?;
+    output::print_table(&table(answer))?;
     output::print(&format!("owners of {name} before {since} are not known\n"))
 }
 

@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdout};
 use clap::Args;
 
 use crate::client::Session;
-use crate::client::pages::Pages;
+use crate::client::pages;
 use crate::client::user_ref::{self, UserRef};
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
@@ -37,25 +37,19 @@ pub struct List {
 
 pub async fn list(command: List) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let mut request = ListNoticesRequest {
+    let request = ListNoticesRequest {
         tenant: session.tenant(),
         user_id: command.user.id(&session).await?,
         unread_only: command.unread,
-        page_size: 0,
-        page_token: String::new(),
+        ..Default::default()
     };
-    let mut pages = Pages::new(command.limit);
-    loop {
-        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.inbox().list_notices(request.clone()).await;
-        let answer = session.answer(outcome)?;
-        for notice in &answer.notices {
-            show(&session, notice)?;
-        }
-        if !pages.advance(answer.notices.len(), answer.next_page_token) {
-            return Ok(());
-        }
-    }
+    pages::each(command.limit, async |page_size, page_token| {
+        let request = ListNoticesRequest { page_size, page_token, ..request.clone() };
+        let answer = session.answer(session.inbox().list_notices(request).await)?;
+        answer.notices.iter().try_for_each(|notice| show(&session, notice))?;
+        Ok((answer.notices.len(), answer.next_page_token))
+    })
+    .await
 }
 
 /// Shows a notice: its time, id and subject, then its text and attributes.

@@ -46,16 +46,12 @@ pub async fn delete(command: Delete) -> Result<(), Failure> {
         wait(&session).await?;
     }
 
-    if session.json() {
-        return output::print_message(&answer);
-    }
     let word = match (command.dry_run, command.no_wait) {
         (true, _) => "would be deleted",
         (false, true) => "is being deleted",
         (false, false) => "is deleted",
     };
-
-    output::print(&format!("{} {word}\n", session.tenant()))
+    session.show(&answer, |_| output::print(&format!("{} {word}\n", session.tenant())))
 }
 
 /// Deletes the session's tenant with its users, and waits for the deletion.

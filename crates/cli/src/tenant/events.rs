@@ -4,7 +4,7 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::client::Session;
-use crate::client::pages::Pages;
+use crate::client::pages;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output;
@@ -47,28 +47,23 @@ pub struct Events {
 
 pub async fn run(command: Events) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let mut request = ListEventsRequest {
+    let request = ListEventsRequest {
         tenant: session.tenant(),
         from: command.from,
         to: command.to,
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
         caller: command.caller,
         operation_id: command.operation,
-        page_size: 0,
-        page_token: String::new(),
+        ..Default::default()
     };
-    let mut pages = Pages::new(command.limit);
-    loop {
-        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let answer = session.answer(session.directory().list_events(request.clone()).await)?;
-        for event in &answer.events {
-            show(&session, event)?;
-        }
+    pages::each(command.limit, async |page_size, page_token| {
+        let request = ListEventsRequest { page_size, page_token, ..request.clone() };
+        let answer = session.answer(session.directory().list_events(request).await)?;
+        answer.events.iter().try_for_each(|event| show(&session, event))?;
         output::warn_unreadable(&answer.unreadable_user_ids);
-        if !pages.advance(answer.events.len(), answer.next_page_token) {
-            return Ok(());
-        }
-    }
+        Ok((answer.events.len(), answer.next_page_token))
+    })
+    .await
 }
 
 /// Shows an event, with its user.

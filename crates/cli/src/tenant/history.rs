@@ -4,7 +4,7 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::client::Session;
-use crate::client::pages::Pages;
+use crate::client::pages;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -35,25 +35,19 @@ pub struct History {
 
 pub async fn history(command: History) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
-    let mut request = ListTenantHistoryRequest {
+    let request = ListTenantHistoryRequest {
         tenant: session.tenant(),
         from: command.from,
         to: command.to,
-        page_size: 0,
-        page_token: String::new(),
+        ..Default::default()
     };
-    let mut pages = Pages::new(command.limit);
-    loop {
-        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.admin().list_tenant_history(request.clone()).await;
-        let answer = session.answer(outcome)?;
-        for event in &answer.events {
-            show(&session, event)?;
-        }
-        if !pages.advance(answer.events.len(), answer.next_page_token) {
-            return Ok(());
-        }
-    }
+    pages::each(command.limit, async |page_size, page_token| {
+        let request = ListTenantHistoryRequest { page_size, page_token, ..request.clone() };
+        let answer = session.answer(session.admin().list_tenant_history(request).await)?;
+        answer.events.iter().try_for_each(|event| show(&session, event))?;
+        Ok((answer.events.len(), answer.next_page_token))
+    })
+    .await
 }
 
 /// Shows an event: its time and kind, then its purpose.

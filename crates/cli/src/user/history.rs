@@ -6,7 +6,7 @@ use clap::Args;
 use prost_types::Timestamp;
 
 use crate::client::Session;
-use crate::client::pages::Pages;
+use crate::client::pages;
 use crate::client::user_ref::{self, UserRef};
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
@@ -50,27 +50,21 @@ pub async fn run(command: History) -> Result<(), Failure> {
         UserRef::Id(id) => User::UserId(id),
         UserRef::Identifier(typed) => User::Identifier(typed.message),
     };
-    let mut request = ListHistoryRequest {
+    let request = ListHistoryRequest {
         tenant: session.tenant(),
         user: Some(user),
         from: command.from,
         to: command.to,
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
-        page_size: 0,
-        page_token: String::new(),
+        ..Default::default()
     };
-    let mut pages = Pages::new(command.limit);
-    loop {
-        (request.page_size, request.page_token) = (pages.size(), pages.token.clone());
-        let outcome = session.directory().list_history(request.clone()).await;
-        let answer = session.answer(outcome)?;
-        for event in &answer.events {
-            show(&session, event)?;
-        }
-        if !pages.advance(answer.events.len(), answer.next_page_token) {
-            return Ok(());
-        }
-    }
+    pages::each(command.limit, async |page_size, page_token| {
+        let request = ListHistoryRequest { page_size, page_token, ..request.clone() };
+        let answer = session.answer(session.directory().list_history(request).await)?;
+        answer.events.iter().try_for_each(|event| show(&session, event))?;
+        Ok((answer.events.len(), answer.next_page_token))
+    })
+    .await
 }
 
 /// Shows an event: its time and kind, then its changes.
