@@ -3,8 +3,8 @@
 use clap::Args;
 use prost_types::Timestamp;
 
-use crate::client::user_ref::{self, UserRef};
 use crate::client::Session;
+use crate::client::user_ref::{self, UserRef};
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};

@@ -1,15 +1,12 @@
 //! The page of a failure: its reason, what to do, and a trace id to copy.
 
-use askama::Template;
 use axum::body::Body;
 use http::Response;
 use polynym_client::{Error, Kind};
 
 use super::sign_in;
 use crate::advice;
-use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::render::{redirect, render_with_status};
+use crate::pages::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/error.html")]

@@ -6,28 +6,19 @@ mod export;
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::Router;
-use axum::extract::{Path, Query, State};
 use axum::routing::{get, post};
 use http::HeaderMap;
-use polynym_access::Role;
 use polynym_client::Client;
-use polynym_proto::v1;
 use serde::Deserialize;
 use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
 
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, Typed, filter_of};
-use crate::views::{Commands, Time, UserView};
-use crate::visit::Visit;
 
 /// The users that are shown while somebody types.
 const SUGGESTIONS: i32 = 8;

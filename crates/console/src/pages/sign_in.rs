@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Query, State};
 use http::header::{AUTHORIZATION, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use serde::Deserialize;
@@ -14,11 +12,8 @@ use url::form_urlencoded;
 
 use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, own_path, redirect, render};
-use crate::visit::Visit;
+use crate::pages::prelude::*;
+use crate::render::own_path;
 
 #[derive(Template)]
 #[template(path = "pages/sign_in.html")]

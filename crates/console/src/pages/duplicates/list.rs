@@ -2,13 +2,9 @@
 
 use std::sync::Arc;
 
-use askama::Template;
-use polynym_proto::v1;
-
-use crate::frame::Frame;
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::duplicates::{Found, PairView};
-use crate::views::{Commands, Time};
 
 /// The pairs of a page.
 const PAGE_SIZE: usize = 25;

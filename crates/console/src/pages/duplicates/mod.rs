@@ -5,26 +5,18 @@ mod running;
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
 use axum::routing::get;
 use http::{Response, StatusCode};
-use polynym_access::Role;
 use polynym_client::{Error, Kind};
 use serde::Deserialize;
 
 use self::list::{List, ResultsPage, commands};
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render, render_with_status};
+use crate::pages::prelude::*;
 use crate::session::Wanted;
 use crate::short_id::ShortId;
-use crate::views::{Commands, Time};
-use crate::visit::Visit;
 
 /// The minimum score unless the person chooses another.
 const MIN_SCORE: i32 = 50;

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use askama::Template;
 use polynym_client::{Answers, Error, Kind};
 use polynym_proto::v1::FindDuplicatesResponse;
 use tokio::sync::oneshot;
 
 use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
-use crate::frame::Frame;
-use crate::render::{Page, Parts, render_in_parts};
+use crate::pages::prelude::*;
+use crate::render::{Parts, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::session::{Begun, Session};
 use crate::short_id::ShortId;
 use crate::views::duplicates::Found;
-use crate::visit::Visit;
 
 /// How often a search is begun while the session's former one ends, and the time between.
 const ATTEMPTS: u32 = 40;

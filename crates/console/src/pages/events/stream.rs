@@ -5,12 +5,11 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use askama::Template;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::RawQuery;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
-use polynym_access::{Permit, Role};
+use polynym_access::Permit;
 use polynym_client::{Answers, Error, Kind as ErrorKind};
 use polynym_proto::v1::WatchResponse;
 use polynym_proto::v1::watch_response::Kind;
@@ -18,11 +17,9 @@ use tokio::time::{Interval, interval};
 
 use super::query::Selection;
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::frame::Frame;
+use crate::pages::prelude::*;
 use crate::render::{Parts, stream_of};
 use crate::views::event::{EventView, views};
-use crate::visit::Visit;
 
 /// The maximum number of streams of a session.
 const MAX_STREAMS: usize = 2;

@@ -2,19 +2,11 @@
 
 use std::sync::Arc;
 
-use askama::Template;
-use axum::extract::{Path, Query, State};
-use polynym_access::Role;
-use polynym_proto::v1;
-
 use super::changes::{self, Changes};
 use super::period::{PAGE_SIZE, Period};
 use super::progress::{self, Undoing};
 use crate::console::Shared;
-use crate::frame::Frame;
-use crate::render::{Page, render};
-use crate::views::Commands;
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/history/operation.html")]

@@ -2,17 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use askama::Template;
-use polynym_access::Role;
 use polynym_client::Answers;
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
-use crate::frame::Frame;
-use crate::render::{Page, Parts, render_in_parts};
+use crate::pages::prelude::*;
+use crate::render::{Parts, render_in_parts};
 use crate::requests::RequestPermit;
-use crate::views::Commands;
-use crate::visit::Visit;
 
 /// The users that are shown.
 const MAX_SHOWN: usize = 100;

@@ -2,17 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::Path;
 use uuid::Uuid;
 
 use super::files;
 use super::session_files::{path, upload};
-use crate::failure::Failure;
-use crate::form::Form;
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
-use crate::render::{Page, redirect};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
-use crate::visit::Visit;
 
 /// Reads the file again, by the settings of the form.
 pub async fn read(

@@ -1,15 +1,12 @@
 //! The files that belong to an import: the map file, and the rejects.
 
-use axum::extract::{Path, Query};
 use serde::Deserialize;
 
 use super::session_files::upload;
 use crate::download::{self, attachment};
-use crate::failure::Failure;
 use crate::imports::Upload;
-use crate::render::Page;
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
-use crate::visit::Visit;
 
 /// Which rejects are meant.
 #[derive(Default, Deserialize)]

@@ -2,12 +2,9 @@
 
 use std::sync::Arc;
 
-use polynym_access::Role;
-
-use crate::failure::Failure;
 use crate::imports::Upload;
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
-use crate::visit::Visit;
 
 /// A file of the session, for callers who may import.
 pub fn upload(visit: &Visit, tenant: &str, number: ShortId) -> Result<Arc<Upload>, Failure> {

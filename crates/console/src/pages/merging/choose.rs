@@ -1,21 +1,12 @@
 //! Choosing the user to merge with: by an identifier, an id, or a search.
 
-use askama::Template;
-use axum::extract::{Path, Query};
 use http::StatusCode;
-use polynym_access::Role;
 use serde::Deserialize;
 
 use super::subject::subject;
-use crate::change::Problem;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
+use crate::pages::prelude::*;
 use crate::pages::user::choose::candidates;
-use crate::render::{Page, redirect, render_with_status};
 use crate::short_id::ShortId;
-use crate::views::UserView;
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/merging/choose.html")]

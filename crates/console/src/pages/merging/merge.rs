@@ -2,12 +2,8 @@
 
 use std::time::SystemTime;
 
-use askama::Template;
-use axum::extract::{Path, Query};
 use http::StatusCode;
-use polynym_access::Role;
 use polynym_client::Client;
-use polynym_proto::v1;
 use serde::Deserialize;
 use uuid::Uuid;
 use v1::ConflictPolicy;
@@ -15,14 +11,9 @@ use v1::ConflictPolicy;
 use super::compare::Comparison;
 use super::subject::{subject, undo_until, undo_window};
 use crate::change::Version;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
+use crate::pages::prelude::*;
 use crate::purpose::with_reason;
-use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;
-use crate::views::{Commands, Time};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/merging/merge.html")]

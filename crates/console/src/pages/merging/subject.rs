@@ -4,11 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use polynym_client::Client;
 use polynym_presentation::duration;
-use polynym_proto::v1;
 
-use crate::failure::Failure;
-use crate::views::Time;
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 /// A user, and the id that was asked for if that is of a user merged into it.
 pub struct Subject {

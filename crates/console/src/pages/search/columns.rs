@@ -3,24 +3,17 @@
 
 use std::sync::Arc;
 
-use askama::Template;
-use axum::extract::{Path, State};
 use http::HeaderMap;
 use http::header::SET_COOKIE;
-use polynym_access::Role;
 use polynym_presentation::state;
-use polynym_proto::v1;
 use url::form_urlencoded::{self, Serializer};
 
 use crate::console::Shared;
 use crate::cookies::{preference, preference_cookie};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::text::cut;
-use crate::views::{Time, UserView, identity, user};
-use crate::visit::Visit;
+use crate::views::{identity, user};
 
 const COOKIE: &str = "polynym_columns";
 /// The columns to choose, beside attributes: the field, and its label.

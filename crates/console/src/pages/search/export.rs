@@ -5,10 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path, Query, State};
 use futures_util::stream;
 use http::{HeaderMap, Response};
-use polynym_access::Role;
 use polynym_client::Client;
 use polynym_lines::UserLine;
 use polynym_proto::v1::{SearchUsersRequest, User};
@@ -19,12 +17,10 @@ use super::columns::Columns;
 use crate::console::Shared;
 use crate::context;
 use crate::download::{self, attachment, csv_row};
-use crate::failure::Failure;
-use crate::render::Page;
+use crate::pages::prelude::*;
 use crate::requests::RequestPermit;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, filter_of};
-use crate::visit::Visit;
 
 /// The users of one read.
 const PAGE_SIZE: i32 = 500;

@@ -4,20 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use askama::Template;
-use axum::extract::{Query, State};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use polynym_access::{Access, Caller, Credential, Role, TokenHash};
+use polynym_access::{Access, Caller, Credential, TokenHash};
 use polynym_proto::v1::{GetUsageRequest, ListTenantsRequest, UsageResolution};
 use prost_types::Timestamp;
 use serde::Deserialize;
 
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::render::{Page, render};
-use crate::views::Time;
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 /// The callers of a page.
 const PAGE_SIZE: usize = 25;

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use askama::Template;
-use axum::extract::{Query, State};
-use polynym_access::Role;
 use polynym_client::Error;
 use polynym_presentation::duration::largest_unit;
 use polynym_proto::v1::ListTenantsRequest;
@@ -13,9 +10,7 @@ use serde::Deserialize;
 
 use super::figures::{MethodView, Section, methods, sections};
 use crate::console::Shared;
-use crate::frame::Frame;
-use crate::render::{Page, render};
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/server/health.html")]

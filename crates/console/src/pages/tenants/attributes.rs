@@ -1,21 +1,13 @@
 //! The definitions of attributes: their types, and whether they are indexed.
 
-use askama::Template;
-use axum::extract::{Path, Query};
 use http::StatusCode;
-use polynym_access::Role;
-use polynym_proto::v1;
 use serde::Deserialize;
 use v1::{AttributeDefinition, AttributeType, ListAttributeNamesRequest, Policies};
 use v1::{Tenant, UpdateTenantRequest};
 
 use super::conflict::{self, Conflict, Refusal, Seen, update};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render_with_status};
+use crate::pages::prelude::*;
 use crate::views::policies::{TYPES, type_name};
-use crate::views::{Commands, Time};
-use crate::visit::Visit;
 
 /// The definitions of a page, and the names.
 const PAGE_SIZE: usize = 25;

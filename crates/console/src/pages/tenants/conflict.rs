@@ -5,13 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use polynym_client::{Client, Error, Kind};
 use polynym_presentation::time::text;
 use polynym_proto::time::parse;
-use polynym_proto::v1;
 use prost_types::Timestamp;
 use uuid::Uuid;
 use v1::{GetTenantRequest, ListTenantHistoryRequest, Tenant, UpdateTenantRequest};
 
-use crate::failure::Failure;
-use crate::form::Form;
+use crate::pages::prelude::*;
 use crate::views::tenant::TenantEventView;
 
 /// The maximum number of events that are shown.

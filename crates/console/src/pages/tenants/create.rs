@@ -1,7 +1,6 @@
 //! Creates a tenant.
 
 use http::StatusCode;
-use polynym_access::Role;
 use polynym_client::{Client, Kind};
 use polynym_proto::v1::tenant_event::Change;
 use polynym_proto::v1::{
@@ -10,10 +9,7 @@ use polynym_proto::v1::{
 
 use super::conflict::{Refusal, update};
 use super::list::with_error;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::render::{Page, redirect};
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 /// Creates a tenant with the default policies, and leads to them.
 pub async fn create(visit: Visit, form: Form) -> Page {

@@ -1,20 +1,12 @@
 //! Deletes a tenant: what it would remove, and the name to type.
 
-use askama::Template;
-use axum::extract::Path;
 use http::StatusCode;
-use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1::{DeleteTenantRequest, Tenant};
 
 use super::conflict::{self, Conflict, Refusal, Seen};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render_with_status};
-use crate::views::Commands;
+use crate::pages::prelude::*;
 use crate::views::tenant::TenantView;
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/tenants/delete.html")]

@@ -1,16 +1,10 @@
 //! The history of a tenant: changes of its policies, and purged users.
 
-use askama::Template;
-use axum::extract::{Path, Query};
-use polynym_access::Role;
 use polynym_proto::v1::ListTenantHistoryRequest;
 use serde::Deserialize;
 
-use crate::frame::Frame;
-use crate::render::{Page, render};
-use crate::views::Commands;
+use crate::pages::prelude::*;
 use crate::views::tenant::TenantEventView;
-use crate::visit::Visit;
 
 /// The events of a page.
 const PAGE_SIZE: i32 = 25;

@@ -1,18 +1,11 @@
 //! The list of tenants, and the form for a new one.
 
-use askama::Template;
-use axum::extract::Query;
 use http::StatusCode;
-use polynym_access::Role;
 use polynym_proto::v1::ListTenantsRequest;
 use serde::Deserialize;
 
-use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
-use crate::views::Commands;
+use crate::pages::prelude::*;
 use crate::views::tenant::TenantView;
-use crate::visit::Visit;
 
 /// The tenants of a page.
 const PAGE_SIZE: i32 = 25;

@@ -5,7 +5,6 @@ mod conflict;
 mod create;
 mod delete;
 mod handles;
-mod handles_form;
 mod history;
 mod list;
 mod policies;

@@ -7,7 +7,7 @@ use polynym_presentation::policy::POLICIES;
 use polynym_proto::v1::{GetTenantRequest, Tenant};
 
 use super::conflict::{Conflict, Seen};
-use super::handles_form::HandlesView;
+use super::handles::HandlesView;
 use super::policy_form::{FieldView, encode};
 use crate::frame::Frame;
 use crate::render::render_with_status;

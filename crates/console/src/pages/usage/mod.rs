@@ -6,20 +6,13 @@ mod query;
 
 use std::sync::Arc;
 
-use askama::Template;
 use axum::Router;
-use axum::extract::{Path, Query};
 use axum::routing::get;
 use http::StatusCode;
-use polynym_access::Role;
 use polynym_proto::v1::GetUsageRequest;
 
 use crate::console::Shared;
-use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
-use crate::views::Commands;
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 use counts::Counts;
 use query::{Choice, Parameters};
 

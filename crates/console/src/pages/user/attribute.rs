@@ -2,23 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
-use axum::extract::Path;
 use polynym_client::Client;
-use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
 use super::shared_parts::{policies, user_id};
-use crate::change::{Draft, Problem, UserChange, UserForm, problem, value};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render_with_status};
+use crate::change::{problem, value};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::user::AttributeView;
-use crate::views::{Commands, UserView};
-use crate::visit::Visit;
 
 /// The maximum number of known names that are offered.
 const MAX_NAMES: i32 = 100;

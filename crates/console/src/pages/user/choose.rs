@@ -1,22 +1,12 @@
 //! Finding a user, such as the one to whom an identity is to be linked or moved.
 
-use askama::Template;
-use axum::extract::{Path, Query};
-use polynym_access::Role;
 use polynym_client::{Client, Error, Kind};
-use polynym_proto::v1;
 use serde::Deserialize;
 use v1::{ResolveIdentityRequest, SearchUsersRequest};
 
-use crate::change::Problem;
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render_with_status};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
-use crate::views::UserView;
 use crate::views::reading::{self, Reading, filter_of};
-use crate::visit::Visit;
 
 /// The maximum number of users to choose from.
 const MAX_USERS: i32 = 10;

@@ -1,24 +1,15 @@
 //! Creating a user with identities and attributes.
 
-use askama::Template;
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use http::Response;
-use polynym_access::Role;
-use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::CreateUserRequest;
 
 use super::shared_parts::{Origin, to_user};
 use crate::change::identifier_fields::{self, KINDS, TypedIdentifier};
-use crate::change::{Draft, Problem, Sent, value};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
-use crate::views::Commands;
+use crate::change::{Sent, value};
+use crate::pages::prelude::*;
 use crate::views::reading::{self, Reading};
-use crate::visit::Visit;
 
 /// The maximum number of identities, and of attributes, in the form.
 const MAX_ROWS: usize = 10;

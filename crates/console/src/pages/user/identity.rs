@@ -1,10 +1,7 @@
 //! One identity of a user, and what can be done with it.
 
-use askama::Template;
-use axum::extract::Path;
 use polynym_client::Client;
 use polynym_presentation::duration;
-use polynym_proto::v1;
 use v1::{
     Identifier, LinkIdentityRequest, MoveIdentityRequest, ReplaceIdentityRequest,
     UnlinkIdentityRequest, VerifyIdentityRequest,
@@ -12,15 +9,9 @@ use v1::{
 
 use super::shared_parts::{policies, user_id};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::change::{Draft, UserChange, UserForm};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render_with_status};
+use crate::pages::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::identity::{self, IdentityView};
-use crate::views::{Commands, UserView};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/user/identity.html")]

@@ -1,19 +1,13 @@
 //! Linking an identity to a user.
 
-use askama::Template;
-use axum::extract::Query;
 use polynym_presentation::duration;
-use polynym_proto::v1;
 use polynym_proto::v1::LinkIdentityRequest;
 
 use super::shared_parts::{Origin, policies};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::change::{Draft, UserChange, UserForm};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
+use crate::pages::prelude::*;
+use crate::views::identity;
 use crate::views::reading::{self, Reading};
-use crate::views::{Commands, UserView, identity};
 
 #[derive(Template)]
 #[template(path = "pages/user/link.html")]

@@ -17,12 +17,10 @@ mod transfer;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Path;
 use axum::routing::{get, post};
 
 use crate::console::Shared;
-use crate::render::{Page, redirect};
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 use lifecycle::Action;
 
 pub use shared_parts::restorable_until;

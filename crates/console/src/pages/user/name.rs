@@ -1,15 +1,9 @@
 //! The display name of a user.
 
-use askama::Template;
-use polynym_proto::v1;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
-use crate::change::{Draft, UserChange, UserForm};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
-use crate::views::{Commands, UserView};
+use crate::pages::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/user/name.html")]

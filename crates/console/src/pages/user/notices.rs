@@ -2,12 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use askama::Template;
-use axum::extract::{Path, Query};
-use polynym_access::Role;
 use polynym_client::Error;
 use polynym_presentation::time;
-use polynym_proto::v1;
 use prost_types::Timestamp;
 use serde::Deserialize;
 use v1::notice_result::Result as Outcome;
@@ -18,13 +14,9 @@ use v1::{
 };
 
 use super::shared_parts::{self, ROWS, user_id};
-use crate::change::{Draft, Problem, UserChange, UserForm, problem};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render, render_with_status};
+use crate::change::problem;
+use crate::pages::prelude::*;
 use crate::views::user::attribute;
-use crate::views::{Commands, Time, UserView};
-use crate::visit::Visit;
 
 /// The characters of a text that are shown before it is opened.
 const SHORT: usize = 500;

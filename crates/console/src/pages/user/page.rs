@@ -1,22 +1,15 @@
 //! A user: identities, attributes, merged users, and what can be done.
 
-use askama::Template;
-use axum::extract::{Path, Query};
 use locality_uuid::LocalityId;
-use polynym_access::Role;
 use polynym_client::{Client, Kind};
 use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
 use serde::Deserialize;
 
 use super::merged::{self, MergedView};
 use super::shared_parts::{self, Part};
-use crate::failure::Failure;
-use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::pages::prelude::*;
 use crate::views::identity::IdentityView;
 use crate::views::user::AttributeView;
-use crate::views::{Commands, UserView};
-use crate::visit::Visit;
 
 #[derive(Template)]
 #[template(path = "pages/user/page.html")]

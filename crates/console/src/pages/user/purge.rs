@@ -1,18 +1,10 @@
 //! Purging a user: the preview, and the confirmation by its name or id.
 
-use askama::Template;
-use axum::extract::Path;
-use polynym_access::Role;
 use polynym_client::Kind;
 use polynym_proto::v1::PurgeUserRequest;
 
-use crate::change::{Draft, Problem, UserChange, UserForm, problem};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
-use crate::views::{Commands, UserView};
-use crate::visit::Visit;
+use crate::change::problem;
+use crate::pages::prelude::*;
 
 /// The maximum number of users in the preview.
 const MAX_IDS: usize = 25;

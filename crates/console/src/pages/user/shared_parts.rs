@@ -7,14 +7,10 @@ use http::Response;
 use locality_uuid::LocalityId;
 use polynym_client::Client;
 use polynym_presentation::duration;
-use polynym_proto::v1;
 use serde::Deserialize;
 
 use crate::change::Sent;
-use crate::failure::Failure;
-use crate::render::redirect;
-use crate::views::Time;
-use crate::visit::Visit;
+use crate::pages::prelude::*;
 
 /// The rows of a table.
 pub const ROWS: usize = 25;

@@ -1,18 +1,13 @@
 //! Moving an identity to another user: choose the user, look at the result, move.
 
-use askama::Template;
-use polynym_proto::v1;
 use v1::MoveIdentityRequest;
 
 use super::choose::candidates;
 use super::identity;
 use super::shared_parts::to_user;
-use crate::change::{Draft, Problem, UserChange, problem};
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, render_with_status};
+use crate::change::problem;
+use crate::pages::prelude::*;
 use crate::views::identity::{parse, text};
-use crate::views::{Commands, UserView};
 
 #[derive(Template)]
 #[template(path = "pages/user/move.html")]
