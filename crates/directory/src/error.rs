@@ -15,7 +15,8 @@ use crate::timestamp::Timestamp;
 /// A private cause: for the server's log, never for a caller.
 type Cause = Box<dyn StdError + Send + Sync>;
 
-/// Why an operation failed. Nothing was written, except perhaps with [`Error::OutcomeUnknown`].
+/// The reason why an operation failed. Nothing was written, except perhaps with
+/// [`Error::OutcomeUnknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A field of the request is malformed.
@@ -255,7 +256,8 @@ pub enum Error {
     Internal(#[source] Cause),
 }
 
-/// Why one item of a batch has no answer. Clones share the cause: each may go to another caller.
+/// The reason why an item of a batch has no answer. Clones share the cause: each may go to another
+/// caller.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ItemError {
     /// The part of the store that has the item does not answer.

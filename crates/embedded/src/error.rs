@@ -131,7 +131,7 @@ pub enum OpenError {
     Io {
         /// The path that cannot be used.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         error: io::Error,
     },
     /// There is no store in the folder.

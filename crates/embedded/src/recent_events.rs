@@ -16,7 +16,7 @@ const MAX_NUMBERS: usize = 16_384;
 /// The most pages that watchers share. Each belongs to one tenant.
 const MAX_PAGES: usize = 16;
 
-/// What a commit has done to events.
+/// The effect of a commit on events.
 #[derive(Default)]
 pub struct EventChanges {
     /// The numbers of the events that it has added, in order, with their tenants.
@@ -42,7 +42,7 @@ struct Window {
     rewrites: u64,
 }
 
-/// What the window knows about the events of a tenant after a position.
+/// The knowledge of the window about the events of a tenant after a position.
 pub enum NextEvents {
     /// Nothing: the window begins later.
     Unknown,

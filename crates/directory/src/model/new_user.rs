@@ -30,7 +30,7 @@ pub struct NewIdentity {
     pub identifier: Identifier,
     /// The value as typed.
     pub display: String,
-    /// When and by whom it was verified, if ever.
+    /// The time and the caller of its verification, if it is verified.
     pub verification: Option<Verification>,
     /// Whether it becomes the primary identity of its kind.
     pub primary: bool,

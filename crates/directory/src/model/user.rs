@@ -72,7 +72,7 @@ pub struct Identity {
     pub link_time: Timestamp,
     /// The time when it was imported, if it was. Its owners before are not known.
     pub import_time: Option<Timestamp>,
-    /// When and by whom it was verified, if ever.
+    /// The time and the caller of its verification, if it is verified.
     pub verification: Option<Verification>,
     /// Whether it is the user's primary identity of its kind.
     pub primary: bool,

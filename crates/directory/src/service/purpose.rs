@@ -1,4 +1,4 @@
-//! Why a caller makes a call: its reason, and the operation that the call belongs to.
+//! The purpose of a call: the reason for it, and the operation that the call belongs to.
 
 use std::time::Duration;
 

@@ -21,7 +21,7 @@ pub struct Query<'q> {
     pub fields: &'static [&'static str],
 }
 
-/// How a plain find reads.
+/// The way a plain find reads.
 #[derive(Clone)]
 pub struct PlainFind {
     pub concern: ReadConcern,

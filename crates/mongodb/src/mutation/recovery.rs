@@ -30,7 +30,7 @@ pub struct Unconfirmed {
     pub outcome: Outcome,
     /// The fault of the commit, or of the reads that wait for its visibility.
     pub fault: Fault,
-    /// What the mutation writes.
+    /// The writes of the mutation.
     pub written: Written,
     /// The inboxes to clean up if it has happened.
     pub inboxes: InboxWork,

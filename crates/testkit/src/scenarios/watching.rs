@@ -137,7 +137,7 @@ async fn change(url: Arc<Mutex<String>>, users: Vec<String>, stop: Arc<AtomicBoo
 /// Users that are changed continually in the background.
 pub struct Changing {
     users: Vec<String>,
-    /// Where the server is that is changed.
+    /// The address of the server that is changed.
     pub url: Arc<Mutex<String>>,
     stop: Arc<AtomicBool>,
     changers: Vec<tokio::task::JoinHandle<()>>,

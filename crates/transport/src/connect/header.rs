@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 pub const VERSION: &str = "connect-protocol-version";
 /// The time that the caller allows, in milliseconds.
 pub const TIMEOUT: &str = "connect-timeout-ms";
-/// How the messages of a stream are compressed.
+/// The compression of the messages of a stream.
 pub const STREAM_ENCODING: &str = "connect-content-encoding";
 /// The prefix of trailers among the headers of a response with one message.
 const TRAILER_PREFIX: &str = "trailer-";

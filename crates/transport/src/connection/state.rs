@@ -24,7 +24,7 @@ pub struct ConnectionState {
     pub server: Arc<ServerUsage>,
     /// The reserved bytes.
     pub bytes: ByteBudget,
-    /// What is in flight.
+    /// The calls and streams in flight.
     pub activity: Activity,
     /// The open streams, by method.
     pub streams: MethodCounts,

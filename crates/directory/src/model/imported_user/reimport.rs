@@ -3,7 +3,7 @@
 use crate::error::{Error, Invalid};
 use polynym_identifier::{Identifier, Kind};
 
-/// How the lines of an import find their users, and change those who exist.
+/// The rules by which lines of an import find their users, and change those who exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reimport {
     /// The treatment of a line whose user exists.

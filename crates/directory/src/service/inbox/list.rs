@@ -274,7 +274,7 @@ struct Place {
 /// Reads one inbox for a page.
 struct InboxReader {
     user: LocalityId,
-    /// Where to read on; none at the beginning.
+    /// The position to read on from; none at the beginning.
     after: Option<Place>,
     buffer: VecDeque<(Place, InboxEntry)>,
     reads: usize,

@@ -35,7 +35,7 @@ pub struct RawIdentity<'a> {
     pub identifier: Option<RawIdentifier<'a>>,
     /// The display name of an account at its provider; may be empty.
     pub display: &'a str,
-    /// When and by whom it was verified, if it was.
+    /// The time and the caller of its verification, if it is verified.
     pub verification: Option<Verification>,
     /// Whether it becomes the primary identity of its kind.
     pub primary: bool,
