@@ -1,5 +1,4 @@
-//! The data that the rules and a store exchange while a mutation is decided: the read set, requests
-//! for further reads, and the write set.
+//! The data that a store and the rules exchange for a mutation: read set, read requests, write set.
 
 pub mod history_part;
 
