@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use polynym_directory::{
-    AccessPath, Backend, ConflictPolicy, Directory, IdempotencyKey, Limits,
-    Mutation, MutationKind, Mutations, NewIdentity, NewUser, Policies, PolicyUpdate, Record,
-    ResolveOptions, Search, SearchedUser, Tenant, TenantChange, Tenants, Timestamp, Update,
-    UserChange, Value, Verification, View, search::elements,
+    AccessPath, Backend, ConflictPolicy, Directory, IdempotencyKey, Limits, Mutation, MutationKind,
+    Mutations, NewIdentity, NewUser, Policies, PolicyUpdate, Record, ResolveOptions, Search,
+    SearchedUser, Tenant, TenantChange, Tenants, Timestamp, Update, UserChange, Value,
+    Verification, View, search::elements,
 };
 use polynym_identifier::{Identifier, Kind, RULES_VERSION, RawIdentifier, Rejection, Rules};
 use polynym_store_common::integrity::{CheckableStore, Finding, Observer, verify};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use polynym_directory::{
-    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate,
-    TenantChange, TenantRecord,
+    Error, Mutation, MutationKind, MutationReport, Policies, PolicyUpdate, TenantChange,
+    TenantRecord,
 };
 use polynym_identifier::Kind;
 

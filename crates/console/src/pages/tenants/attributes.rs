@@ -121,7 +121,7 @@ async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attemp
     };
     let listed = async {
         let answer = client.admin().list_attribute_names(request.clone()).await;
-        answer.map_err(crate::failure::Failure::from)
+        answer.map_err(Failure::from)
     };
     let (tenant, listed) = tokio::try_join!(conflict::tenant(&client), listed)?;
     let mut definitions = definitions(&tenant);
