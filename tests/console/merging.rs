@@ -116,7 +116,8 @@ async fn what_changed_since_the_preview_is_shown_before_it_is_applied() {
     pair.client.link(&pair.joseph, handle("sepp")).await.unwrap();
     let stale = browser.submit(&preview, &pair.merge(), &[("reason", "same person")]).await;
     assert_eq!(stale.status, 409);
-    stale.assert_has(&["Somebody changed this", "LinkIdentity", "handle: none → sepp (primary"]);
+    let linked = "identity: none → handle:sepp (primary";
+    stale.assert_has(&["Somebody changed this", "LinkIdentity", linked]);
     stale.assert_has(&["Apply again", "value=\"same person\""]);
 
     let renamed = v1::User { display_name: "Joey".to_owned(), ..user("", Vec::new()) };

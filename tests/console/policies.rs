@@ -55,8 +55,8 @@ async fn policies_are_reviewed_before_they_are_saved() {
         "<td dir=\"auto\">400 days</td><td dir=\"auto\">2 days",
         "older than 2 days are hidden at once and removed for good",
         "<td dir=\"auto\">0 days</td><td dir=\"auto\">7 days",
-        "polynym tenant set --tenant default --hold email=7d --history-retention 2d \
-         --hide-unverified on",
+        "polynym tenant set --tenant default --hold email=7d --hide-unverified on \
+         --history-retention 2d",
     ]);
     let before = browser.get(POLICIES).await;
     before.assert_has(&["name=\"history_retention\" value=\"400\""]);
