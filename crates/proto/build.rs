@@ -1,5 +1,5 @@
-//! Generates the messages of the API from `proto/`, without an installed protoc, and what depends on
-//! the kind of an event.
+//! Generates the messages of the API from `proto/`, without an installed protoc, and the kinds of
+//! events.
 
 use std::error::Error;
 use std::fs;

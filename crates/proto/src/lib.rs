@@ -1,5 +1,6 @@
-//! The messages of the API and their descriptors, generated from `proto/` by prost alone, the
-//! kinds of their events and the text of their times. The methods are in `src/grpc/methods.rs` and in the crate `polynym-client`.
+//! The messages of the API and their descriptors, generated from `proto/` by prost alone, the kinds
+//! of their events and the text of their times. The methods are in `src/grpc/methods.rs` and in the
+//! crate `polynym-client`.
 
 #![allow(
     missing_docs,

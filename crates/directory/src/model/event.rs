@@ -78,7 +78,7 @@ impl Origin {
     }
 }
 
-/// Hands the kinds of events to a macro. The API has a message and a type of the same name for each.
+/// Hands the kinds of events to a macro. The API has a change and a type of each name.
 macro_rules! event_kinds {
     ($to:ident) => {
         $to! {
