@@ -106,8 +106,8 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
         attribute_definitions: definition_messages(&policies.attributes),
         history_since_time: policies.history_since.map(time_message),
         history_change_time: policies.history_change.map(time_message),
-        history_extend_time: policies.history_extension.map(|own| time_message(own.time)),
-        history_former_retention: policies.history_extension.map(|own| span(own.former)),
+        history_extend_time: policies.history_extension.map(|longer| time_message(longer.time)),
+        history_former_retention: policies.history_extension.map(|longer| span(longer.former)),
         ..v1::Policies::default()
     };
     POLICIES.iter().for_each(|policy| policy.write(policies, &mut message));
@@ -145,10 +145,12 @@ pub fn read_policies(message: v1::Policies) -> Policies {
         (Kind::Url, url),
     ];
     let holds = holds.into_iter().filter_map(|(kind, time)| Some((kind, read_span(time?))));
-    let handles = message.reserved_handles.map(|own| own.handles.into_iter().collect());
+    let handles = message.reserved_handles.map(|reserved| reserved.handles.into_iter().collect());
     let definitions = message.attribute_definitions.into_iter();
-    let definitions =
-        definitions.filter_map(|own| Some((own.name.clone(), read_definition(&own)?)));
+    let definitions = definitions.filter_map(|definition| {
+        let read = read_definition(&definition)?;
+        Some((definition.name, read))
+    });
     Policies {
         holds: holds.collect(),
         reserved_handles: handles,

@@ -34,8 +34,8 @@ macro_rules! policies {
         /// The rules of one tenant.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub struct Policies {
-            /// How long an identifier of each kind is held for its former owner. Other kinds are
-            /// not held.
+            /// The time for which an identifier of each kind is held for its former owner. Other
+            /// kinds are not held.
             pub holds: BTreeMap<Kind, Duration>,
             $($(#[$doc])* pub $field: $type,)*
             /// The canonical forms of handles that cannot be registered or linked; by default
@@ -44,9 +44,10 @@ macro_rules! policies {
             /// Definitions of attributes, by name. An attribute without one is indexed and takes
             /// values of any type.
             pub attributes: BTreeMap<String, AttributeDefinition>,
-            /// When the complete history begins; `None`: with the tenant.
+            /// The time when the complete history begins; `None`: with the tenant.
             pub history_since: Option<Timestamp>,
-            /// When the retention of history was shortened, while the servers remove older events.
+            /// The time when the retention of history was shortened, while the servers remove older
+            /// events.
             pub history_change: Option<Timestamp>,
             /// The last time that the retention of history became longer.
             pub history_extension: Option<HistoryExtension>,
@@ -98,8 +99,8 @@ policies! {
     hide_unverified: bool = false, Switch(hide_unverified,), None;
     /// Whether a user who links a verified identity takes it from a user who has it unverified.
     verified_wins: bool = false, Switch(verified_wins,), None;
-    /// How much newer a verification of a phone must be to take the phone from a user who has
-    /// verified it; zero for never.
+    /// The time by which a verification of a phone must be newer to take the phone from a user who
+    /// has verified it; zero for never.
     phone_takeover_after: Duration = Duration::ZERO,
         Window(phone_takeover_after, MAX_PERIOD), Some(9);
     /// Whether a primary identity cannot be unlinked while the user has others of its kind.
@@ -108,13 +109,13 @@ policies! {
     keep_last: bool = false, Switch(keep_last_identity,), None;
     /// Whether handles may look like others.
     allow_lookalikes: bool = false, Switch(allow_lookalikes,), None;
-    /// How long a deleted user can be restored.
+    /// The time for which a deleted user can be restored.
     restore_window: Duration = days(30), Window(restore_window, MAX_PERIOD), None;
-    /// How long a merge can be undone.
+    /// The time for which a merge can be undone.
     undo_window: Duration = days(7), Window(undo_window, MAX_UNDO_WINDOW), None;
-    /// How long the history of users and ownerships is kept; zero keeps none.
+    /// The time for which the history of users and ownerships is kept; zero keeps none.
     history_retention: Duration = days(400), Window(history_retention, MAX_PERIOD), Some(4);
-    /// How long a notice stays in an inbox.
+    /// The time for which a notice stays in an inbox.
     inbox_retention: Duration = days(90), Window(inbox_retention, MAX_PERIOD), Some(5);
     /// The number of notices that an inbox keeps.
     inbox_limit: u32 = 1_000, Count(inbox_limit, MAX_INBOX_LIMIT), Some(6);
