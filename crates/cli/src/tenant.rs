@@ -136,7 +136,7 @@ async fn set(command: Set) -> Result<(), Failure> {
     }
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
-        policies: Some(policies),
+        policies: Some(*policies),
         update_mask: Some(FieldMask { paths }),
         etag: command.change.etag,
         request_id: command.change.request_id.unwrap_or_default(),

@@ -10,7 +10,7 @@ use prost_types::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct GivenPolicies {
     /// The values.
-    pub policies: Policies,
+    pub policies: Box<Policies>,
     /// The paths.
     pub paths: Vec<String>,
 }
