@@ -2,6 +2,7 @@
 //! and durations, times and counts. One table an idea, which the command line, the console and the
 //! files of tables share. Nothing here does I/O.
 
+pub mod action;
 pub mod advice;
 pub mod change;
 pub mod count;

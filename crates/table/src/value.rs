@@ -1,5 +1,6 @@
 //! The value of an attribute in a cell.
 
+use polynym_presentation::state;
 use polynym_proto::v1::attribute_value::Kind;
 use polynym_proto::v1::{State, StringList};
 
@@ -79,9 +80,7 @@ pub fn float(cell: &str) -> String {
 /// # Errors
 /// There is no such state: in words.
 pub fn state(cell: &str) -> Result<State, String> {
-    match cell.to_ascii_lowercase().as_str() {
-        "active" => Ok(State::Active),
-        "disabled" => Ok(State::Disabled),
-        _ => Err(format!("{cell}: the state must be active or disabled")),
-    }
+    state::parse(cell)
+        .filter(|state| matches!(state, State::Active | State::Disabled))
+        .ok_or_else(|| format!("{cell}: the state must be active or disabled"))
 }

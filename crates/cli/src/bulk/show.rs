@@ -7,6 +7,8 @@ use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute;
+use polynym_presentation::action::bulk_name;
+use polynym_presentation::state;
 use polynym_proto::v1::bulk_action::Action;
 use polynym_proto::v1::bulk_change::Counts;
 use polynym_proto::v1::{BulkChange, BulkChangeState, GetBulkChangeRequest};
@@ -59,7 +61,7 @@ pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
         format!("bulk change {}{dry_run}", printable(&change.bulk_id)),
         format!("  change: {}", action(change)),
         format!("  filter: {filter}"),
-        format!("  state: {}{}", state(change), reason(change)),
+        format!("  state: {}{}", state::bulk_word(change.state()), reason(change)),
         format!("  users: {}", counts(change)),
     ];
     let by = printable(&change.caller);
@@ -87,7 +89,7 @@ pub fn row(change: &BulkChange) -> [String; 6] {
         printable(&change.bulk_id).into_owned(),
         format!("{}{dry_run}", action(change)),
         printable(&change.filter).into_owned(),
-        format!("{}{}", state(change), reason(change)),
+        format!("{}{}", state::bulk_word(change.state()), reason(change)),
         checked.to_string(),
         printable(&change.caller).into_owned(),
     ]
@@ -96,9 +98,6 @@ pub fn row(change: &BulkChange) -> [String; 6] {
 fn action(change: &BulkChange) -> String {
     match change.action.as_ref().and_then(|action| action.action.as_ref()) {
         None => String::new(),
-        Some(Action::Disable(_)) => "disable".to_owned(),
-        Some(Action::Enable(_)) => "enable".to_owned(),
-        Some(Action::Delete(_)) => "delete".to_owned(),
         Some(Action::Attributes(attributes)) => {
             let set = attributes
                 .set
@@ -107,21 +106,9 @@ fn action(change: &BulkChange) -> String {
             let removed = attributes.remove.iter().map(|name| format!("-{}", printable(name)));
             format!("set {}", set.chain(removed).collect::<Vec<_>>().join(" "))
         }
+        Some(other) => bulk_name(other).unwrap_or_default().to_owned(),
     }
 }
-
-fn state(change: &BulkChange) -> &'static str {
-    match change.state() {
-        BulkChangeState::Unspecified => "unknown",
-        BulkChangeState::Running => "running",
-        BulkChangeState::Stopped => "stopped",
-        BulkChangeState::Completed => "completed",
-        BulkChangeState::Failed => "failed",
-    }
-}
-
-/// The reasons of a stop other than the name of a caller.
-const NOT_BY_CALLERS: [&str; 2] = ["ROLE_DENIED", "RESTORED"];
 
 /// Why it ended, or for which error it waits.
 fn reason(change: &BulkChange) -> String {
@@ -130,7 +117,7 @@ fn reason(change: &BulkChange) -> String {
             format!(", waiting: {}", printable(&change.wait_reason))
         }
         (_, reason) if reason.is_empty() => String::new(),
-        (BulkChangeState::Stopped, reason) if !NOT_BY_CALLERS.contains(&&*reason) => {
+        (BulkChangeState::Stopped, reason) if state::stop_cause(&reason).is_empty() => {
             format!(" by {reason}")
         }
         (_, reason) => format!(": {reason}"),

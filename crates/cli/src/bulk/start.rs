@@ -2,7 +2,8 @@
 
 use std::io::{IsTerminal, stdin};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 
 use super::show::{follow, show};
 use crate::client::{Session, request_id};
@@ -10,6 +11,7 @@ use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::confirm;
 use crate::text::attribute::{self, AttributeArg};
+use polynym_presentation::action::Action;
 use polynym_proto::v1::bulk_action::{self, Attributes};
 use polynym_proto::v1::{BulkAction, StartBulkChangeRequest};
 
@@ -22,24 +24,14 @@ Examples:
 A filter is that of `polynym user search`; an empty one matches all users. What it matches at each
 user's turn counts. The printed id is also the operation id in the history of the users.";
 
-/// A change of each user.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Action {
-    /// Disable the users.
-    Disable,
-    /// Enable the users.
-    Enable,
-    /// Delete the users.
-    Delete,
-    /// Set and remove attributes of the users.
-    Set,
-}
+/// The action that changes attributes.
+const SET: &str = "set";
 
 #[derive(Args)]
 pub struct Start {
     /// The change of each user.
-    #[arg(value_name = "ACTION")]
-    action: Action,
+    #[arg(value_name = "ACTION", value_parser = actions())]
+    action: String,
     /// The filter of the users to change.
     #[arg(long, value_name = "FILTER")]
     filter: String,
@@ -60,6 +52,13 @@ pub struct Start {
     yes: bool,
     #[command(flatten)]
     settings: Flags<ChangeClient>,
+}
+
+/// The actions with their meanings.
+fn actions() -> PossibleValuesParser {
+    let attributes = (SET, "Set and remove attributes of the users".to_owned());
+    let all = Action::bulk_labels().chain([attributes]);
+    all.map(|(name, meaning)| PossibleValue::new(name).help(meaning)).collect::<Vec<_>>().into()
 }
 
 pub async fn start(command: Start) -> Result<(), Failure> {
@@ -84,17 +83,15 @@ pub async fn start(command: Start) -> Result<(), Failure> {
 
 fn action(command: &Start) -> Result<bulk_action::Action, Failure> {
     let has_attributes = !command.attributes.is_empty() || !command.remove.is_empty();
-    if has_attributes != (command.action == Action::Set) {
+    if has_attributes != (command.action == SET) {
         let rule = "`set`, and no other action, needs --attribute or --remove-attribute";
         return Err(Failure::Usage(rule.to_owned()));
     }
-    Ok(match command.action {
-        Action::Disable => bulk_action::Action::Disable(bulk_action::Disable {}),
-        Action::Enable => bulk_action::Action::Enable(bulk_action::Enable {}),
-        Action::Delete => bulk_action::Action::Delete(bulk_action::Delete {}),
-        Action::Set => bulk_action::Action::Attributes(Attributes {
+    let attributes = || {
+        bulk_action::Action::Attributes(Attributes {
             set: command.attributes.iter().map(|a| (a.name.clone(), a.value.clone())).collect(),
             remove: command.remove.clone(),
-        }),
-    })
+        })
+    };
+    Ok(Action::bulk_named(&command.action).unwrap_or_else(attributes))
 }

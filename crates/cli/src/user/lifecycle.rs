@@ -3,11 +3,12 @@
 use clap::Args;
 
 use super::change::{Change, show};
-use super::many::{self, Action, Subject};
+use super::many::{self, Subject};
 use crate::client::user_ref::{self, UserRef};
 use crate::client::{Session, request_id};
 use crate::failure::Failure;
 use crate::output::{self, confirm, printable};
+use polynym_presentation::action::Action;
 use polynym_proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
@@ -68,53 +69,62 @@ pub struct Purge {
     change: Change,
 }
 
-pub async fn disable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
-    let Some(user) = subject.one() else {
-        return many::run(subject, change.of_many()?, Action::Disable).await;
-    };
-    let session = Session::open(&change.settings).await?;
-    let user_id = user.id(&session).await?;
-    let request_id = change.request_id();
-    let (tenant, etag) = (session.tenant(), change.etag);
-    let request = DisableUserRequest { tenant, user_id, etag, request_id };
-    let outcome = session.registry().disable_user(request).await;
-    show(&session, session.answer(outcome)?.user)
+pub async fn disable(command: Lifecycle) -> Result<(), Failure> {
+    change(command, Action::Disable, many::Action::Disable).await
 }
 
-pub async fn enable(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
-    let Some(user) = subject.one() else {
-        return many::run(subject, change.of_many()?, Action::Enable).await;
-    };
-    let session = Session::open(&change.settings).await?;
-    let user_id = user.id(&session).await?;
-    let request_id = change.request_id();
-    let (tenant, etag) = (session.tenant(), change.etag);
-    let request = EnableUserRequest { tenant, user_id, etag, request_id };
-    let outcome = session.registry().enable_user(request).await;
-    show(&session, session.answer(outcome)?.user)
+pub async fn enable(command: Lifecycle) -> Result<(), Failure> {
+    change(command, Action::Enable, many::Action::Enable).await
 }
 
-pub async fn delete(Lifecycle { subject, change }: Lifecycle) -> Result<(), Failure> {
-    let Some(user) = subject.one() else {
-        return many::run(subject, change.of_many()?, Action::Delete).await;
-    };
-    let session = Session::open(&change.settings).await?;
-    let user_id = user.id(&session).await?;
-    let request_id = change.request_id();
-    let (tenant, etag) = (session.tenant(), change.etag);
-    let request = DeleteUserRequest { tenant, user_id, etag, request_id };
-    let outcome = session.registry().delete_user(request).await;
-    show(&session, session.answer(outcome)?.user)
+pub async fn delete(command: Lifecycle) -> Result<(), Failure> {
+    change(command, Action::Delete, many::Action::Delete).await
 }
 
 pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure> {
     let session = Session::open(&change.settings).await?;
     let user_id = user.id_of_any(&session).await?;
+    call(&session, Action::Undelete, user_id, change).await
+}
+
+async fn change(command: Lifecycle, action: Action, many: many::Action) -> Result<(), Failure> {
+    let Lifecycle { subject, change } = command;
+    let Some(user) = subject.one() else {
+        return many::run(subject, change.of_many()?, many).await;
+    };
+    let session = Session::open(&change.settings).await?;
+    let user_id = user.id(&session).await?;
+    call(&session, action, user_id, change).await
+}
+
+/// Calls the method of an action, whose messages all have the same fields.
+async fn call(
+    session: &Session,
+    action: Action,
+    user_id: String,
+    change: Change,
+) -> Result<(), Failure> {
     let request_id = change.request_id();
-    let (tenant, etag) = (session.tenant(), change.etag);
-    let request = UndeleteUserRequest { tenant, user_id, etag, request_id };
-    let outcome = session.registry().undelete_user(request).await;
-    show(&session, session.answer(outcome)?.user)
+    let (tenant, etag, registry) = (session.tenant(), change.etag, session.registry());
+    let outcome = match action {
+        Action::Disable => {
+            let request = DisableUserRequest { tenant, user_id, etag, request_id };
+            registry.disable_user(request).await.map(|answer| answer.user)
+        }
+        Action::Enable => {
+            let request = EnableUserRequest { tenant, user_id, etag, request_id };
+            registry.enable_user(request).await.map(|answer| answer.user)
+        }
+        Action::Delete => {
+            let request = DeleteUserRequest { tenant, user_id, etag, request_id };
+            registry.delete_user(request).await.map(|answer| answer.user)
+        }
+        Action::Undelete => {
+            let request = UndeleteUserRequest { tenant, user_id, etag, request_id };
+            registry.undelete_user(request).await.map(|answer| answer.user)
+        }
+    };
+    show(session, session.answer(outcome)?)
 }
 
 pub async fn purge(Purge { user, dry_run, yes, change }: Purge) -> Result<(), Failure> {

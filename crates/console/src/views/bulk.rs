@@ -1,7 +1,8 @@
 //! Bulk changes.
 
+use polynym_presentation::action::bulk_name;
+use polynym_presentation::state;
 use polynym_proto::v1;
-use v1::BulkChangeState;
 use v1::bulk_action::Action;
 use v1::bulk_change::{Failure, FailureCount};
 
@@ -71,7 +72,7 @@ impl BulkView {
             verb: verb(action),
             attributes: attributes(action),
             is_dry_run: change.validate_only,
-            state: state(change.state()),
+            state: state::bulk_word(change.state()),
             caller: change.caller.clone(),
             reason: change.reason.clone(),
             checked: counts.checked,
@@ -101,11 +102,7 @@ impl BulkView {
 
     /// Why the server stopped it; empty if a caller did.
     pub fn stop_cause(&self) -> &'static str {
-        match &*self.end_reason {
-            "ROLE_DENIED" => "The caller may no longer change users.",
-            "RESTORED" => "It was running when the backup was made.",
-            _ => "",
-        }
+        state::stop_cause(&self.end_reason)
     }
 
     /// Whether it deletes users.
@@ -120,12 +117,9 @@ impl BulkView {
 }
 
 /// What an action does.
-pub const fn verb(action: Option<&Action>) -> &'static str {
+fn verb(action: Option<&Action>) -> &'static str {
     match action {
-        Some(Action::Disable(_)) => "disable",
-        Some(Action::Enable(_)) => "enable",
-        Some(Action::Delete(_)) => "delete",
-        Some(Action::Attributes(_)) => "change attributes of",
+        Some(action) => bulk_name(action).unwrap_or("change attributes of"),
         None => "change",
     }
 }
@@ -142,14 +136,4 @@ fn attributes(action: Option<&Action>) -> Vec<String> {
     all.truncate(MAX_ATTRIBUTES);
     all.extend((more > 0).then(|| format!("and {more} more")));
     all
-}
-
-const fn state(state: BulkChangeState) -> &'static str {
-    match state {
-        BulkChangeState::Unspecified => "unknown",
-        BulkChangeState::Running => "running",
-        BulkChangeState::Stopped => "stopped",
-        BulkChangeState::Completed => "completed",
-        BulkChangeState::Failed => "failed",
-    }
 }

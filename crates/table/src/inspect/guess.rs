@@ -105,9 +105,7 @@ pub fn fits(field: &Field, cells: &[&str], locale: &Locale) -> bool {
     };
     match field {
         Field::UserId => most(&|cell| cell.len() == 36 && cell.matches('-').count() == 4),
-        Field::State => most(&|cell| {
-            ["active", "disabled"].iter().any(|state| cell.eq_ignore_ascii_case(state))
-        }),
+        Field::State => most(&|cell| crate::value::state(cell).is_ok()),
         Field::CreateTime | Field::UpdateTime => most(&|cell| times::parse(cell, locale).is_ok()),
         _ => true,
     }

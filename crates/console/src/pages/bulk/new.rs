@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::{Path, Query};
 use polynym_access::Role;
+use polynym_presentation::action::{Action as UserAction, bulk_name};
 use polynym_proto::v1;
 use serde::Deserialize;
 use v1::bulk_action::{self, Action, Attributes};
@@ -15,26 +16,26 @@ use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
 use crate::short_id::ShortId;
 use crate::views::Commands;
-use crate::views::bulk::verb;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
 
 /// The actions of the form, with their labels.
-const ACTIONS: [(&str, &str); 6] = [
-    ("", "Choose …"),
-    ("disable", "Disable the users"),
-    ("enable", "Enable the users"),
-    ("delete", "Delete the users"),
-    ("set", "Set an attribute"),
-    ("remove", "Remove an attribute"),
-];
+fn actions() -> Vec<(&'static str, String)> {
+    let attributes = [("set", "Set an attribute"), ("remove", "Remove an attribute")]
+        .map(|(name, label)| (name, label.to_owned()));
+    [("", "Choose …".to_owned())]
+        .into_iter()
+        .chain(UserAction::bulk_labels())
+        .chain(attributes)
+        .collect()
+}
 
 #[derive(Template)]
 #[template(path = "pages/bulk/new.html")]
 struct NewPage {
     frame: Frame,
     draft: Draft,
-    actions: [(&'static str, &'static str); 6],
+    actions: Vec<(&'static str, String)>,
     types: Vec<(&'static str, &'static str)>,
     commands: Commands,
 }
@@ -106,7 +107,8 @@ fn show(visit: &Visit, tenant: &str, draft: Draft) -> Page {
     let frame = visit.frame(tenant);
     let commands = commands(tenant, &draft.form);
     let types = value::types().collect();
-    Ok(render_with_status(&NewPage { frame, draft, actions: ACTIONS, types, commands }, status))
+    let page = NewPage { frame, draft, actions: actions(), types, commands };
+    Ok(render_with_status(&page, status))
 }
 
 /// The action that a form describes. The error is a field, and what is wrong with it.
@@ -119,9 +121,6 @@ fn action(form: &Form) -> Result<Action, (&'static str, &'static str)> {
         Ok(name.clone())
     };
     Ok(match form.get("action") {
-        "disable" => Action::Disable(bulk_action::Disable {}),
-        "enable" => Action::Enable(bulk_action::Enable {}),
-        "delete" => Action::Delete(bulk_action::Delete {}),
         "set" => {
             let value = value::parse(form.get("type"), form.raw("text"));
             let value = value.map_err(|message| ("text", message))?;
@@ -130,7 +129,9 @@ fn action(form: &Form) -> Result<Action, (&'static str, &'static str)> {
         "remove" => {
             Action::Attributes(Attributes { set: Default::default(), remove: vec![named()?] })
         }
-        _ => return Err(("action", "Choose what to do with the users.")),
+        name => {
+            UserAction::bulk_named(name).ok_or(("action", "Choose what to do with the users."))?
+        }
     })
 }
 
@@ -149,7 +150,7 @@ fn commands(tenant: &str, form: &Form) -> Commands {
             }
             cli.extend(attributes.remove.iter().map(|name| format!("--remove-attribute={name}")));
         }
-        other => cli.push(verb(Some(other)).to_owned()),
+        other => cli.extend(bulk_name(other).map(str::to_owned)),
     }
     cli.extend(
         ["--filter", filter, "--dry-run", "--follow", "--tenant", tenant].map(str::to_owned),

@@ -4,6 +4,7 @@ use askama::Template;
 use axum::extract::Path;
 use polynym_access::Role;
 use polynym_client::Error;
+use polynym_presentation::action::{Action, Words};
 use polynym_proto::v1;
 use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserRequest};
 
@@ -16,76 +17,15 @@ use crate::render::{Page, render_with_status};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
-/// What is done with a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    Disable,
-    Enable,
-    Delete,
-    Undelete,
-}
-
-impl Action {
-    pub const ALL: [Self; 4] = [Self::Disable, Self::Enable, Self::Delete, Self::Undelete];
-
-    /// The last part of the address, and the command.
-    pub const fn path(self) -> &'static str {
-        match self {
-            Self::Disable => "disable",
-            Self::Enable => "enable",
-            Self::Delete => "delete",
-            Self::Undelete => "undelete",
-        }
-    }
-
-    const fn verb(self) -> &'static str {
-        match self {
-            Self::Disable => "Disable user",
-            Self::Enable => "Enable user",
-            Self::Delete => "Delete user",
-            Self::Undelete => "Restore user",
-        }
-    }
-
-    const fn effect(self) -> &'static str {
-        match self {
-            Self::Disable => {
-                "The user keeps its identifiers, but they no longer resolve. Enable the user to \
-                 undo this."
-            }
-            Self::Enable => "The identifiers of the user resolve again.",
-            Self::Delete => {
-                "The identifiers of the user no longer resolve, and nobody else can take them \
-                 until the user is purged."
-            }
-            Self::Undelete => {
-                "The identifiers of the user resolve again, except those that others took in the \
-                 meantime."
-            }
-        }
-    }
-
-    const fn is_destructive(self) -> bool {
-        matches!(self, Self::Disable | Self::Delete)
-    }
-
-    const fn done(self) -> &'static str {
-        match self {
-            Self::Disable => "disabled",
-            Self::Enable => "enabled",
-            Self::Delete => "deleted",
-            Self::Undelete => "restored",
-        }
-    }
-}
-
 #[derive(Template)]
 #[template(path = "pages/user/lifecycle.html")]
 struct LifecyclePage {
     frame: Frame,
     user: UserView,
     draft: Draft,
-    action: Action,
+    /// What is done, such as `Disable user`.
+    title: String,
+    action: Words,
     /// Until when a deleted user can be restored.
     restorable: Option<Time>,
     commands: Commands,
@@ -111,7 +51,7 @@ pub async fn change(
 ) -> Page {
     let sent = Sent::new(visit, tenant, form)?;
     match call(action, &sent, &id).await? {
-        Ok(()) => Ok(to_user(&sent, &id, action.done())),
+        Ok(()) => Ok(to_user(&sent, &id, action.words().done)),
         Err(error) => {
             let (user, draft) = sent.refused(error, &id).await?;
             show(action, &sent.visit, &sent.tenant, &user, draft).await
@@ -154,22 +94,17 @@ async fn show(action: Action, visit: &Visit, tenant: &str, user: &v1::User, draf
         commands: commands(action, tenant, &user.user_id),
         user: UserView::of(user),
         draft,
-        action,
+        title: format!("{} user", action.words().verb),
+        action: action.words(),
         restorable,
     };
     Ok(render_with_status(&page, status))
 }
 
 fn commands(action: Action, tenant: &str, id: &str) -> Commands {
-    let cli = ["user", action.path(), id, "--tenant", tenant];
+    let cli = ["user", action.words().name, id, "--tenant", tenant];
     // The messages of all four have the same fields.
     let (tenant, user_id) = (tenant.to_owned(), id.to_owned());
     let request = DisableUserRequest { tenant, user_id, ..Default::default() };
-    let name = match action {
-        Action::Disable => "DisableUser",
-        Action::Enable => "EnableUser",
-        Action::Delete => "DeleteUser",
-        Action::Undelete => "UndeleteUser",
-    };
-    Commands::new(&cli, &format!("RegistryService/{name}"), &request)
+    Commands::new(&cli, action.words().method, &request)
 }

@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{get, post};
+use polynym_presentation::action::Action;
 
 use crate::console::Shared;
 use crate::pages::prelude::*;
-use lifecycle::Action;
 
 pub use shared_parts::restorable_until;
 
@@ -48,7 +48,7 @@ pub fn router() -> Router<Arc<Shared>> {
     let one = Action::ALL.into_iter().fold(one, |router, action| {
         let page = move |visit, at| lifecycle::page(action, visit, at);
         let change = move |visit, at, form| lifecycle::change(action, visit, at, form);
-        router.route(&format!("/{}", action.path()), get(page).post(change))
+        router.route(&format!("/{}", action.words().name), get(page).post(change))
     });
     Router::new()
         .route("/users/new", get(create::page).post(create::create))

@@ -28,7 +28,7 @@ const MAX_DAYS: u64 = 3_650;
 struct InboxPage {
     frame: Frame,
     user: UserView,
-    done: &'static str,
+    done: String,
     shown: Shown,
     notices: Vec<NoticeView>,
     /// The time of the latest notice on the page, for marking those up to it.

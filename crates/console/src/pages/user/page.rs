@@ -19,7 +19,7 @@ struct UserPage {
     identities: Part<IdentityView>,
     attributes: Part<AttributeView>,
     /// A message about the change that was just made; may be empty.
-    done: &'static str,
+    done: String,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
     /// The id of a user that was just merged into this one.

@@ -6,6 +6,7 @@ use axum::body::Body;
 use http::Response;
 use locality_uuid::LocalityId;
 use polynym_client::Client;
+use polynym_presentation::action::Action;
 use polynym_presentation::duration;
 use serde::Deserialize;
 
@@ -59,7 +60,7 @@ impl Origin {
 }
 
 /// What was done, by its name in the address.
-const DONE: [(&str, &str); 19] = [
+const DONE: [(&str, &str); 15] = [
     ("created", "The user was created."),
     ("renamed", "The display name was changed."),
     ("linked", "The identity was linked."),
@@ -71,10 +72,6 @@ const DONE: [(&str, &str); 19] = [
     ("primary", "The identity is the primary one of its kind."),
     ("set", "The attribute was set."),
     ("removed", "The attribute was removed."),
-    ("disabled", "The user was disabled."),
-    ("enabled", "The user was enabled."),
-    ("deleted", "The user was deleted."),
-    ("restored", "The user was restored."),
     ("sent", "The notice was sent."),
     ("read", "The notices are marked as read."),
     ("removed-notice", "The notice was deleted."),
@@ -82,8 +79,9 @@ const DONE: [(&str, &str); 19] = [
 ];
 
 /// The sentence about what was done; empty if nothing was.
-pub fn done(name: &str) -> &'static str {
-    DONE.iter().find(|(known, _)| *known == name).map_or("", |(_, text)| text)
+pub fn done(name: &str) -> String {
+    let known = DONE.iter().find(|(known, _)| *known == name);
+    known.map(|(_, text)| (*text).to_owned()).or_else(|| Action::sentence(name)).unwrap_or_default()
 }
 
 /// The id of a user in an address.

@@ -1,0 +1,129 @@
+//! The actions that change the state of users.
+
+use polynym_proto::v1::bulk_action::{Action as BulkAction, Delete, Disable, Enable};
+
+/// An action on a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Disables the user.
+    Disable,
+    /// Enables the user.
+    Enable,
+    /// Deletes the user.
+    Delete,
+    /// Restores a deleted user.
+    Undelete,
+}
+
+/// The words of an action.
+#[derive(Clone, Copy, Debug)]
+pub struct Words {
+    /// The command, and the last part of the address of its page.
+    pub name: &'static str,
+    /// The verb at the beginning of a sentence.
+    pub verb: &'static str,
+    /// The participle.
+    pub done: &'static str,
+    /// What follows from it, in sentences.
+    pub effect: &'static str,
+    /// The method of the API.
+    pub method: &'static str,
+    /// Whether the identifiers of the user no longer resolve after it.
+    pub is_destructive: bool,
+}
+
+impl Action {
+    /// The actions, in the order of their lists.
+    pub const ALL: [Self; 4] = [Self::Disable, Self::Enable, Self::Delete, Self::Undelete];
+
+    /// The words.
+    pub const fn words(self) -> Words {
+        match self {
+            Self::Disable => Words {
+                name: "disable",
+                verb: "Disable",
+                done: "disabled",
+                effect: "The user keeps its identifiers, but they no longer resolve. Enable the \
+                         user to undo this.",
+                method: "RegistryService/DisableUser",
+                is_destructive: true,
+            },
+            Self::Enable => Words {
+                name: "enable",
+                verb: "Enable",
+                done: "enabled",
+                effect: "The identifiers of the user resolve again.",
+                method: "RegistryService/EnableUser",
+                is_destructive: false,
+            },
+            Self::Delete => Words {
+                name: "delete",
+                verb: "Delete",
+                done: "deleted",
+                effect: "The identifiers of the user no longer resolve, and nobody else can take \
+                         them until the user is purged.",
+                method: "RegistryService/DeleteUser",
+                is_destructive: true,
+            },
+            Self::Undelete => Words {
+                name: "undelete",
+                verb: "Restore",
+                done: "restored",
+                effect: "The identifiers of the user resolve again, except those that others took \
+                         in the meantime.",
+                method: "RegistryService/UndeleteUser",
+                is_destructive: false,
+            },
+        }
+    }
+
+    /// The action of a bulk change that does the same to each user, if there is one.
+    pub const fn bulk(self) -> Option<BulkAction> {
+        match self {
+            Self::Disable => Some(BulkAction::Disable(Disable {})),
+            Self::Enable => Some(BulkAction::Enable(Enable {})),
+            Self::Delete => Some(BulkAction::Delete(Delete {})),
+            Self::Undelete => None,
+        }
+    }
+
+    /// The actions of bulk changes: the names, and the labels such as `Disable the users`.
+    pub fn bulk_labels() -> impl Iterator<Item = (&'static str, String)> {
+        let all = Self::ALL.into_iter().filter(|action| action.bulk().is_some());
+        all.map(|action| (action.words().name, format!("{} the users", action.words().verb)))
+    }
+
+    /// The action of a bulk change with this name.
+    pub fn bulk_named(name: &str) -> Option<BulkAction> {
+        Self::ALL.into_iter().find(|action| action.words().name == name)?.bulk()
+    }
+
+    /// What the participle says of a user, such as `The user was disabled.`
+    pub fn sentence(done: &str) -> Option<String> {
+        let known = Self::ALL.iter().find(|action| action.words().done == done);
+        known.map(|action| format!("The user was {}.", action.words().done))
+    }
+}
+
+/// The name of a bulk change's action; none if it changes attributes.
+pub fn bulk_name(action: &BulkAction) -> Option<&'static str> {
+    let known = Action::ALL.into_iter().find(|own| own.bulk().as_ref() == Some(action));
+    known.map(|own| own.words().name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_have_names() {
+        let labels: Vec<_> = Action::bulk_labels().collect();
+        assert_eq!(labels[0], ("disable", "Disable the users".to_owned()));
+        for (name, _) in labels {
+            assert_eq!(bulk_name(&Action::bulk_named(name).unwrap()), Some(name));
+        }
+        assert!(Action::bulk_named("undelete").is_none() && Action::bulk_named("set").is_none());
+        assert_eq!(bulk_name(&BulkAction::Attributes(Default::default())), None);
+        assert_eq!(Action::sentence("restored").unwrap(), "The user was restored.");
+    }
+}
