@@ -4,6 +4,7 @@
 
 pub mod action;
 pub mod advice;
+pub mod attribute;
 pub mod change;
 pub mod count;
 pub mod duration;

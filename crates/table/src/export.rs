@@ -1,6 +1,6 @@
 //! Users as the rows of a table, which an import reads without a mapping.
 
-use polynym_presentation::{state, time};
+use polynym_presentation::{attribute, state, time};
 use polynym_proto::v1::attribute_value::Kind as ValueKind;
 use polynym_proto::v1::identifier::Kind;
 use polynym_proto::v1::{AttributeValue, User};
@@ -130,26 +130,14 @@ fn joined(field: &Field, user: &User, values: &[String]) -> Result<String, Strin
 
 /// The text of an attribute.
 fn text(field: &Field, user: &User, value: &AttributeValue) -> Result<String, String> {
-    Ok(match &value.kind {
-        None => String::new(),
-        Some(ValueKind::StringValue(text)) => text.clone(),
-        Some(ValueKind::IntValue(number)) => number.to_string(),
-        Some(ValueKind::DoubleValue(number)) => number.to_string(),
-        Some(ValueKind::BoolValue(yes)) => yes.to_string(),
-        Some(ValueKind::TimeValue(time)) => time.to_string(),
-        Some(ValueKind::ListValue(list)) => joined(field, user, &list.values)?,
-    })
+    match &value.kind {
+        Some(ValueKind::ListValue(list)) => joined(field, user, &list.values),
+        _ => Ok(attribute::text(value, attribute::PLAIN)),
+    }
 }
 
 fn type_of(value: &AttributeValue) -> Option<ValueType> {
-    Some(match value.kind.as_ref()? {
-        ValueKind::StringValue(_) => ValueType::String,
-        ValueKind::IntValue(_) => ValueType::Int,
-        ValueKind::DoubleValue(_) => ValueType::Double,
-        ValueKind::BoolValue(_) => ValueType::Bool,
-        ValueKind::TimeValue(_) => ValueType::Time,
-        ValueKind::ListValue(_) => ValueType::List,
-    })
+    ValueType::of(attribute::type_of(value.kind.as_ref()?))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! The fields of users that columns have.
 
+use polynym_presentation::attribute;
+use polynym_proto::v1::AttributeType;
+
 /// The type of an attribute's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
@@ -27,6 +30,18 @@ impl ValueType {
         ("time", Self::Time),
         ("list", Self::List),
     ];
+
+    /// The type of attributes that are defined so; none for any type.
+    pub fn of(kind: AttributeType) -> Option<Self> {
+        Self::parse(attribute::words(kind).argument).ok()
+    }
+
+    /// The type in definitions of attributes.
+    pub fn kind(self) -> AttributeType {
+        let name = Self::ALL.iter().find(|(_, known)| *known == self).map(|(name, _)| *name);
+        let found = attribute::TYPES.iter().find(|known| Some(known.argument) == name);
+        found.map_or(AttributeType::Unspecified, |known| known.kind)
+    }
 
     /// The type with this name.
     ///
@@ -178,5 +193,9 @@ mod tests {
         assert!(Field::parse("mail").unwrap_err().contains("no such field"));
         assert!(Field::parse("attributes.age:number").unwrap_err().contains("no such type"));
         assert!(Field::parse("social.").is_err());
+        for (_, value_type) in ValueType::ALL {
+            assert_eq!(ValueType::of(value_type.kind()), Some(value_type));
+        }
+        assert_eq!(ValueType::of(AttributeType::Unspecified), None);
     }
 }

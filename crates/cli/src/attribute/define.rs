@@ -9,7 +9,7 @@ use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use polynym_proto::v1::{
-    AttributeDefinition, AttributeType, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
+    AttributeDefinition, Policies, Tenant, UpdateTenantRequest, UpdateTenantResponse,
 };
 use polynym_table::ValueType;
 
@@ -44,23 +44,12 @@ fn value_types() -> impl TypedValueParser<Value = ValueType> {
     PossibleValuesParser::new(names).try_map(|name| ValueType::parse(&name))
 }
 
-const fn attribute_type(value_type: ValueType) -> AttributeType {
-    match value_type {
-        ValueType::String => AttributeType::String,
-        ValueType::Int => AttributeType::Int,
-        ValueType::Double => AttributeType::Double,
-        ValueType::Bool => AttributeType::Bool,
-        ValueType::Time => AttributeType::Time,
-        ValueType::List => AttributeType::List,
-    }
-}
-
 pub async fn define(command: Define) -> Result<(), Failure> {
     let session = Session::open(&command.settings).await?;
     let definition = AttributeDefinition {
         name: command.name.clone(),
         indexed: Some(!command.no_index),
-        r#type: command.value_type.map_or(0, |value_type| attribute_type(value_type).into()),
+        r#type: command.value_type.map_or(0, |value_type| value_type.kind().into()),
         evidence: command.evidence,
         index_change_time: None,
     };

@@ -2,8 +2,8 @@
 
 use crate::output::{self, Table, printable};
 use polynym_presentation::policy::{POLICIES, Value};
-use polynym_presentation::{duration, time};
-use polynym_proto::v1::{AttributeDefinition, AttributeType, Policies, Tenant as Message};
+use polynym_presentation::{attribute, duration, time};
+use polynym_proto::v1::{AttributeDefinition, Policies, Tenant as Message};
 
 /// The rows about changes of the history's retention.
 fn history_rows(policies: &Policies) -> Vec<(String, String)> {
@@ -57,14 +57,13 @@ pub fn fields(tenant: &Message) -> Table {
 
 /// The definition of an attribute in words.
 fn definition_text(definition: &AttributeDefinition) -> String {
-    let value_type = match definition.r#type() {
-        AttributeType::Unspecified => "any type".to_owned(),
-        known => known.as_str_name().trim_start_matches("ATTRIBUTE_TYPE_").to_lowercase(),
+    let type_name = match attribute::words(definition.r#type()) {
+        any if any.argument.is_empty() => any.name,
+        known => known.argument,
     };
-    let indexed = if definition.indexed() { "indexed" } else { "not indexed" };
     let change = match &definition.index_change_time {
         Some(time) => format!(", the index is being changed since {time}"),
         None => String::new(),
     };
-    format!("{value_type}, {indexed}{change}")
+    format!("{}{change}", attribute::definition(definition, type_name))
 }

@@ -1,6 +1,7 @@
 //! Attributes on the command line, `NAME=VALUE` or `NAME:TYPE=VALUE`, and in output.
 
 use crate::output::printable;
+use polynym_presentation::attribute;
 use polynym_proto::v1::attribute_value::Kind;
 use polynym_proto::v1::{AttributeValue, StringList};
 use polynym_table::ValueType;
@@ -50,20 +51,7 @@ fn items(value: &str) -> Vec<String> {
 
 /// The value as text, safe to print.
 pub fn text(value: &AttributeValue) -> String {
-    printable(&plain_text(value)).into_owned()
-}
-
-/// The value as text.
-pub fn plain_text(value: &AttributeValue) -> String {
-    match &value.kind {
-        None => String::new(),
-        Some(Kind::StringValue(text)) => text.clone(),
-        Some(Kind::IntValue(number)) => number.to_string(),
-        Some(Kind::DoubleValue(number)) => number.to_string(),
-        Some(Kind::BoolValue(yes)) => yes.to_string(),
-        Some(Kind::TimeValue(time)) => time.to_string(),
-        Some(Kind::ListValue(list)) => list.values.join(", "),
-    }
+    printable(&attribute::text(value, attribute::PLAIN)).into_owned()
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Events in output.
 
 use crate::output::printable;
-use crate::text::attribute;
+use polynym_presentation::attribute;
 use polynym_presentation::change::{Forms, HOLD, Line};
 use polynym_proto::v1::ChangeSet;
 
-const FORMS: Forms = Forms { value: attribute::plain_text, time: ToString::to_string };
+const FORMS: Forms =
+    Forms { value: |value| attribute::text(value, attribute::PLAIN), time: ToString::to_string };
 
 /// The reason of an event and the id of its operation, as far as they are given, one per line.
 pub fn purpose_lines(reason: &str, operation_id: &str) -> Vec<String> {

@@ -1,30 +1,16 @@
 //! Values of attributes in forms: a type, and a text.
 
+use polynym_presentation::attribute::{self, TYPES};
 use polynym_proto::time;
 use polynym_proto::v1::attribute_value::Kind;
-use polynym_proto::v1::{AttributeType, AttributeValue, StringList};
+use polynym_proto::v1::{AttributeValue, StringList};
 
 /// The maximum bytes of a list in a form.
 const MAX_TEXT: usize = 16 << 10;
 
-/// The types: as on the command line, with their labels and their messages.
-const TYPES: [(&str, &str, AttributeType); 6] = [
-    ("string", "Text", AttributeType::String),
-    ("int", "Whole number", AttributeType::Int),
-    ("double", "Number", AttributeType::Double),
-    ("bool", "Yes or no", AttributeType::Bool),
-    ("time", "Time", AttributeType::Time),
-    ("list", "List, one text per line", AttributeType::List),
-];
-
 /// The types that a form offers: the name and the label.
 pub fn types() -> impl Iterator<Item = (&'static str, &'static str)> {
-    TYPES.into_iter().map(|(name, label, _)| (name, label))
-}
-
-/// The name of a defined type; empty for any.
-pub fn type_name(defined: AttributeType) -> &'static str {
-    TYPES.iter().find(|(.., known)| *known == defined).map_or("", |(name, ..)| name)
+    TYPES.iter().skip(1).map(|known| (known.argument, known.label))
 }
 
 /// Reads a value of a type.
@@ -63,21 +49,15 @@ pub fn parse(type_name: &str, text: &str) -> Result<AttributeValue, &'static str
 /// The type and the text of a value, which `parse` reads again. None for a list that a form cannot
 /// show: one that is long, or that has line breaks or an empty text.
 pub fn editable(value: &AttributeValue) -> Option<(&'static str, String)> {
-    Some(match value.kind.as_ref()? {
-        Kind::StringValue(text) => ("string", text.clone()),
-        Kind::IntValue(number) => ("int", number.to_string()),
-        Kind::DoubleValue(number) => ("double", number.to_string()),
-        Kind::BoolValue(value) => ("bool", if *value { "yes" } else { "no" }.to_owned()),
-        Kind::TimeValue(time) => ("time", time.to_string()),
-        Kind::ListValue(list) => {
-            let is_odd = |text: &String| text.is_empty() || text.contains(['\n', '\r']);
-            let text = list.values.join("\n");
-            if list.values.iter().any(is_odd) || text.len() > MAX_TEXT {
-                return None;
-            }
-            ("list", text)
+    let kind = value.kind.as_ref()?;
+    let text = attribute::text(value, attribute::PAGE);
+    if let Kind::ListValue(list) = kind {
+        let is_odd = |text: &String| text.is_empty() || text.contains(['\n', '\r']);
+        if list.values.iter().any(is_odd) || text.len() > MAX_TEXT {
+            return None;
         }
-    })
+    }
+    Some((attribute::words(attribute::type_of(kind)).argument, text))
 }
 
 /// The attribute as an argument of the command line: `NAME:TYPE=VALUE`. None for a list with commas

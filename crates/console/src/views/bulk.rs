@@ -126,9 +126,10 @@ fn verb(action: Option<&Action>) -> &'static str {
 
 fn attributes(action: Option<&Action>) -> Vec<String> {
     let Some(Action::Attributes(attributes)) = action else { return Vec::new() };
-    let set = attributes.set.iter().map(|(name, value)| {
-        format!("set {name} to {}", cut(attribute(value).1, VALUE_CHARACTERS))
-    });
+    let set = attributes
+        .set
+        .iter()
+        .map(|(name, value)| format!("set {name} to {}", cut(attribute(value), VALUE_CHARACTERS)));
     let remove = attributes.remove.iter().map(|name| format!("remove {name}"));
     let mut all: Vec<_> = set.chain(remove).collect();
     all.sort();

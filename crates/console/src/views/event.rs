@@ -69,7 +69,7 @@ pub struct ChangeView {
 }
 
 const FORMS: Forms = Forms {
-    value: |value| user::attribute(value).1,
+    value: user::attribute,
     time: |time| Time::of(Some(time)).map(|time| time.text).unwrap_or_default(),
 };
 

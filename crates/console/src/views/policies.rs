@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use polynym_presentation::duration;
 use polynym_presentation::policy::{POLICIES, Policy, Value};
+use polynym_presentation::{attribute, duration};
 use polynym_proto::v1;
-use v1::{AttributeType, Policies};
+use v1::Policies;
 
 use super::text::cut;
 
@@ -115,36 +115,17 @@ fn handles_change(before: &Policies, after: &Policies) -> PolicyChange {
 /// The definitions of attributes as texts, by name.
 fn definitions(policies: &Policies) -> BTreeMap<&str, String> {
     let definitions = policies.attribute_definitions.iter();
-    definitions.map(|definition| (definition.name.as_str(), definition_text(definition))).collect()
-}
-
-/// A definition as text, such as `whole number, indexed`.
-fn definition_text(definition: &v1::AttributeDefinition) -> String {
-    let indexed = if definition.indexed.unwrap_or(true) { "indexed" } else { "not indexed" };
-    let evidence = if definition.evidence { ", evidence of duplicates" } else { "" };
-    format!("{}, {indexed}{evidence}", type_name(definition.r#type()))
-}
-
-/// The types of attributes: their names on pages and as arguments of commands.
-pub const TYPES: [(AttributeType, &str, &str); 7] = [
-    (AttributeType::Unspecified, "any type", ""),
-    (AttributeType::String, "text", "string"),
-    (AttributeType::Int, "whole number", "int"),
-    (AttributeType::Double, "number", "double"),
-    (AttributeType::Bool, "yes or no", "bool"),
-    (AttributeType::Time, "time", "time"),
-    (AttributeType::List, "list of texts", "list"),
-];
-
-/// The name of a type of attributes.
-pub fn type_name(kind: AttributeType) -> &'static str {
-    TYPES.iter().find(|(known, ..)| *known == kind).map_or("any type", |(_, name, _)| name)
+    let text = |own: &v1::AttributeDefinition| {
+        attribute::definition(own, attribute::words(own.r#type()).name)
+    };
+    definitions.map(|definition| (definition.name.as_str(), text(definition))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use prost_types::Duration;
+    use v1::AttributeType;
 
     fn time(days: i64) -> Option<Duration> {
         Some(Duration { seconds: days * 86_400, nanos: 0 })

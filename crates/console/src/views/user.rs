@@ -1,8 +1,7 @@
 //! Users.
 
-use polynym_presentation::state;
+use polynym_presentation::{attribute, state};
 use polynym_proto::v1;
-use v1::attribute_value::Kind;
 
 use super::Time;
 use super::identity::IdentityView;
@@ -72,8 +71,9 @@ impl UserView {
 impl AttributeView {
     /// The view of an attribute.
     pub fn of((name, value): (&String, &v1::AttributeValue)) -> Self {
-        let (kind, value) = attribute(value);
-        Self { name: name.clone(), kind, value }
+        let kind = value.kind.as_ref().map(attribute::type_of);
+        let kind = kind.map_or("", |kind| attribute::words(kind).name);
+        Self { name: name.clone(), kind, value: attribute(value) }
     }
 
     /// The beginning of the value.
@@ -88,15 +88,7 @@ impl AttributeView {
     }
 }
 
-/// The type and the text of an attribute's value.
-pub fn attribute(value: &v1::AttributeValue) -> (&'static str, String) {
-    match &value.kind {
-        Some(Kind::StringValue(text)) => ("text", text.clone()),
-        Some(Kind::IntValue(number)) => ("whole number", number.to_string()),
-        Some(Kind::DoubleValue(number)) => ("number", number.to_string()),
-        Some(Kind::BoolValue(value)) => ("yes or no", if *value { "yes" } else { "no" }.to_owned()),
-        Some(Kind::TimeValue(time)) => ("time", time.to_string()),
-        Some(Kind::ListValue(list)) => ("list of texts", list.values.join("\n")),
-        None => ("", String::new()),
-    }
+/// The text of an attribute's value.
+pub fn attribute(value: &v1::AttributeValue) -> String {
+    attribute::text(value, attribute::PAGE)
 }

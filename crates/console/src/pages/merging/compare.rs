@@ -98,7 +98,7 @@ fn identities(user: &v1::User) -> Vec<String> {
 fn attribute_rows(users: [&v1::User; 3], in_conflict: &BTreeSet<&str>) -> (Vec<Row>, usize) {
     let names: BTreeSet<_> = users.iter().flat_map(|user| user.attributes.keys()).collect();
     let value = |user: &v1::User, name: &str| {
-        let value = user.attributes.get(name).map(|value| attribute(value).1);
+        let value = user.attributes.get(name).map(attribute);
         value.map(|text| cut(&text, VALUE_CHARACTERS)).into_iter().collect()
     };
     let rows = names.into_iter().map(|name| Row {
@@ -114,7 +114,7 @@ fn attribute_rows(users: [&v1::User; 3], in_conflict: &BTreeSet<&str>) -> (Vec<R
 
 fn conflict(conflict: &v1::merge_preview::Conflict) -> Conflict {
     let text = |value: &Option<v1::AttributeValue>| {
-        value.as_ref().map(|value| cut(attribute(value).1, VALUE_CHARACTERS)).unwrap_or_default()
+        value.as_ref().map(|value| cut(attribute(value), VALUE_CHARACTERS)).unwrap_or_default()
     };
     Conflict {
         field: label(&conflict.field),

@@ -192,7 +192,7 @@ fn cell(name: &str, message: &v1::User) -> Cell {
         attribute => {
             let name = attribute.strip_prefix(ATTRIBUTE).unwrap_or(attribute);
             let value = message.attributes.get(name).map(user::attribute);
-            Cell::Text(cut(value.map(|(_, text)| text).unwrap_or_default(), MAX_CELL))
+            Cell::Text(cut(value.unwrap_or_default(), MAX_CELL))
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The definitions of attributes: their types, and whether they are indexed.
 
 use http::StatusCode;
+use polynym_presentation::attribute::{TYPES, Type, words};
 use serde::Deserialize;
-use v1::{AttributeDefinition, AttributeType, ListAttributeNamesRequest, Policies};
+use v1::{AttributeDefinition, ListAttributeNamesRequest, Policies};
 use v1::{Tenant, UpdateTenantRequest};
 
 use super::conflict::{self, Conflict, Refusal, Seen, update};
 use crate::pages::prelude::*;
-use crate::views::policies::{TYPES, type_name};
 
 /// The definitions of a page, and the names.
 const PAGE_SIZE: usize = 25;
@@ -42,11 +42,16 @@ struct DefinitionView {
     building: Option<Time>,
 }
 
+/// The type with this name on pages; any type if there is none.
+fn named(name: &str) -> &'static Type {
+    TYPES.iter().find(|known| known.name == name).unwrap_or(&TYPES[0])
+}
+
 impl DefinitionView {
     fn of(definition: &AttributeDefinition) -> Self {
         Self {
             name: definition.name.clone(),
-            kind: type_name(definition.r#type()),
+            kind: words(definition.r#type()).name,
             is_indexed: definition.indexed.unwrap_or(true),
             is_evidence: definition.evidence,
             building: Time::of(definition.index_change_time.as_ref()),
@@ -54,10 +59,9 @@ impl DefinitionView {
     }
 
     fn in_form(form: &Form) -> Self {
-        let known = TYPES.iter().find(|(_, name, _)| *name == form.get("type"));
         Self {
             name: form.get("name").to_owned(),
-            kind: known.map_or(TYPES[0].1, |(_, name, _)| name),
+            kind: named(form.get("type")).name,
             is_indexed: form.has("indexed"),
             is_evidence: form.has("evidence"),
             building: None,
@@ -65,11 +69,10 @@ impl DefinitionView {
     }
 
     fn message(&self) -> AttributeDefinition {
-        let known = TYPES.iter().find(|(_, name, _)| *name == self.kind);
         AttributeDefinition {
             name: self.name.clone(),
             indexed: Some(self.is_indexed),
-            r#type: known.map_or(AttributeType::Unspecified, |(kind, ..)| *kind).into(),
+            r#type: named(self.kind).kind.into(),
             evidence: self.is_evidence,
             index_change_time: None,
         }
@@ -77,7 +80,7 @@ impl DefinitionView {
 
     /// The names of all types, for the form.
     fn kinds(&self) -> impl Iterator<Item = &'static str> {
-        TYPES.iter().map(|(_, name, _)| *name)
+        TYPES.iter().map(|known| known.name)
     }
 }
 
@@ -159,8 +162,7 @@ fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesReq
         let cli = ["attribute", "names", "--tenant", tenant];
         return Commands::from_request(&cli, listed);
     }
-    let kind = TYPES.iter().find(|(_, name, _)| *name == typed.kind);
-    let kind = kind.map_or("", |(.., argument)| argument);
+    let kind = named(typed.kind).argument;
     let mut cli = vec!["attribute", "define", &typed.name, "--tenant", tenant];
     if !kind.is_empty() {
         cli.extend(["--type", kind]);

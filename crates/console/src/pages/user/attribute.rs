@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use polynym_client::Client;
+use polynym_presentation::attribute::words;
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
@@ -136,7 +137,7 @@ async fn show(form: UserForm) -> Page {
 /// The name of the type that a definition demands; empty for any.
 fn type_of(definitions: &[v1::AttributeDefinition], name: &str) -> &'static str {
     let definition = definitions.iter().find(|definition| definition.name == name);
-    definition.map_or("", |definition| value::type_name(definition.r#type()))
+    definition.map_or("", |definition| words(definition.r#type()).argument)
 }
 
 /// Names that users of the tenant have, with the types that are demanded.

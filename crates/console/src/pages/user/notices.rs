@@ -118,7 +118,7 @@ impl NoticeView {
         let end = notice.body.char_indices().nth(SHORT).map(|(end, _)| end).filter(|_| !is_open);
         let attributes = notice.attributes.iter().filter(|_| is_open);
         let mut attributes: Vec<_> =
-            attributes.map(|(name, value)| format!("{name}: {}", attribute(value).1)).collect();
+            attributes.map(|(name, value)| format!("{name}: {}", attribute(value))).collect();
         attributes.sort();
         Self {
             id: notice.notice_id.clone(),
