@@ -28,6 +28,7 @@ mod journal;
 mod lookup_cache;
 mod merge_redirects;
 mod moved_files;
+mod operations;
 mod owners;
 mod server_kills;
 mod undoing;

@@ -25,6 +25,7 @@ mod large_batches;
 mod lookup_cache;
 mod lost_messages;
 mod opening;
+mod operations;
 mod preference;
 mod rules;
 mod sharded;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polynym_store_common::operations::Operation;
 use regex::Regex;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
@@ -138,6 +139,21 @@ fn served_documented_and_drawn_metrics_agree() {
             assert_eq!(drawn, names(&documented), "drawn, and documented");
         }
     }
+}
+
+#[test]
+fn operations_of_the_store_are_documented() {
+    let (docs, dashboard) = (read("docs/metrics.md"), read("deploy/grafana.json"));
+    let (_, table) = docs.split_once("\n## Operations of the store\n").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let documented: Vec<_> = rows.skip(1).collect();
+    let names = Operation::ALL.map(Operation::name);
+    assert_eq!(documented, names);
+    let chosen = Regex::new(r#"operation=~\\"([a-z_|]+)\\""#).unwrap();
+    let drawn: BTreeSet<_> =
+        chosen.captures_iter(&dashboard).flat_map(|found| found.extract::<1>().1).collect();
+    assert_eq!(drawn, ["inbox|bulk|usage|feed"].into());
+    assert!(drawn.iter().flat_map(|all| all.split('|')).all(|name| names.contains(&name)));
 }
 
 #[test]

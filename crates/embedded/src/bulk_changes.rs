@@ -11,6 +11,7 @@ use polynym_directory::{
     BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Tenant, Timestamp,
 };
 use polynym_store_common::integrity::{BulkFault, BulkKey};
+use polynym_store_common::operations::Operation;
 use polynym_store_common::unreadable::report_unreadable_bulk;
 
 /// Greater than the id of any bulk change.
@@ -19,11 +20,11 @@ const LAST_ID: &str = "\u{10ffff}";
 #[async_trait]
 impl BulkChanges for Embedded {
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error> {
-        self.on_snapshot(|snapshot| snapshot.bulk_change(tenant, id))
+        self.on_snapshot(Operation::Bulk, |snapshot| snapshot.bulk_change(tenant, id))
     }
 
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error> {
-        self.on_snapshot(|snapshot| snapshot.bulk_changes(tenant))
+        self.on_snapshot(Operation::Bulk, |snapshot| snapshot.bulk_changes(tenant))
     }
 
     async fn due_bulk_changes(
@@ -31,7 +32,7 @@ impl BulkChanges for Embedded {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<DueBulkChange>, Error> {
-        self.on_snapshot(|snapshot| snapshot.due_bulk_changes(true, now, limit))
+        self.on_snapshot(Operation::Bulk, |snapshot| snapshot.due_bulk_changes(true, now, limit))
     }
 
     async fn expired_bulk_changes(
@@ -39,13 +40,15 @@ impl BulkChanges for Embedded {
         now: Timestamp,
         limit: usize,
     ) -> Result<Vec<BulkChangeKey>, Error> {
-        let expired = self.on_snapshot(|snapshot| snapshot.due_bulk_changes(false, now, limit))?;
+        let expired = self.on_snapshot(Operation::Bulk, |snapshot| {
+            snapshot.due_bulk_changes(false, now, limit)
+        })?;
         Ok(expired.into_iter().map(|change| change.key).collect())
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
         let tenant = tenant.clone();
-        self.write_aside(move |transaction| {
+        self.write_aside(Operation::Bulk, move |transaction| {
             let mut tables = BulkTables::open(transaction)?;
             for id in tables.ids(&tenant)? {
                 tables.remove((tenant.as_str(), &id))?;

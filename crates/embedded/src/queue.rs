@@ -7,16 +7,21 @@ use crate::error::Fault;
 use crate::job::{Answer, Job, MIN_BYTES, QUEUE_BYTES, Waiting};
 use crate::store::Embedded;
 use polynym_directory::{Error, Mutation};
+use polynym_store_common::operations::{Operation, measure};
 
 impl Embedded {
     pub(super) async fn queue(&self, mutation: Mutation) -> Answer {
-        let (waiting, answer) = self.waiting(mutation)?;
-        self.send(Job::Mutate(vec![waiting]))?;
-        answered(answer).await
+        let work = async {
+            let (waiting, answer) = self.waiting(mutation)?;
+            self.send(Job::Mutate(vec![waiting]))?;
+            answered(answer).await
+        };
+        measure(Operation::Mutate, work).await
     }
 
-    /// Sends mutations together, so that they share a sync.
+    /// Sends mutations together, so that they share a sync. Each is an operation.
     pub(super) async fn queue_all(&self, mutations: Vec<Mutation>) -> Vec<Answer> {
+        let begun = Operation::Mutate.begin();
         let (mut group, mut answers) = (Vec::with_capacity(mutations.len()), Vec::new());
         for mutation in mutations {
             answers.push(self.waiting(mutation).map(|(waiting, answer)| {
@@ -28,17 +33,29 @@ impl Embedded {
         let is_sent = self.send(Job::Mutate(group)).is_ok();
         let mut outcomes = Vec::with_capacity(answers.len());
         for answer in answers {
-            outcomes.push(match answer {
+            let outcome = match answer {
                 Ok(answer) if is_sent => answered(answer).await,
                 Ok(_) => Err(Fault::Closed.into()),
                 Err(rejection) => Err(rejection),
-            });
+            };
+            begun.end(&outcome);
+            outcomes.push(outcome);
         }
         outcomes
     }
 
-    /// Applies a write other than a mutation. Returns its result once it is durable.
+    /// Applies a write other than a mutation, as one operation.
     pub(super) async fn write_aside<T: Send + 'static>(
+        &self,
+        operation: Operation,
+        write: impl FnOnce(&WriteTransaction) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Error> {
+        measure(operation, self.write_step(write)).await
+    }
+
+    /// Applies a write other than a mutation, as a part of an operation. Returns its result once
+    /// it is durable.
+    pub(super) async fn write_step<T: Send + 'static>(
         &self,
         write: impl FnOnce(&WriteTransaction) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, Error> {

@@ -9,6 +9,7 @@ use crate::job::Job;
 use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::store::Embedded;
 use polynym_directory::{ANSWER_BYTES, Error, ItemResult, Pace};
+use polynym_store_common::operations::{Operation, measure_items};
 
 /// The look-ups of a batch beyond which it is large: it takes a permit, since it would delay single
 /// look-ups.
@@ -17,8 +18,19 @@ const MAX_SMALL_BATCH: usize = 64;
 const MAX_SMALL_BYTES: usize = 512 << 10;
 
 impl Embedded {
-    /// Looks up each of `wanted`, until the results exceed the size of an answer.
+    /// Looks up each of `wanted` as one operation, until the results exceed the size of an answer.
     pub(super) async fn read<K, T>(
+        &self,
+        operation: Operation,
+        wanted: &[K],
+        look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
+        size: impl Fn(&T) -> usize,
+    ) -> Result<Vec<ItemResult<T>>, Error> {
+        measure_items(operation, self.items(wanted, look_up, size), |items| items).await
+    }
+
+    /// Looks up each of `wanted`, as a part of an operation.
+    pub(super) async fn items<K, T>(
         &self,
         wanted: &[K],
         look_up: impl Fn(&Snapshot, &K) -> Result<Option<T>, Fault>,
@@ -61,8 +73,20 @@ impl Embedded {
         Ok((found, bytes))
     }
 
-    /// Reads from the published snapshot.
+    /// Reads from the published snapshot as one operation.
     pub(super) fn on_snapshot<T>(
+        &self,
+        operation: Operation,
+        read: impl FnOnce(&Snapshot) -> Result<T, Fault>,
+    ) -> Result<T, Error> {
+        let begun = operation.begin();
+        let outcome = self.read_step(read);
+        begun.end(&outcome);
+        outcome
+    }
+
+    /// Reads from the published snapshot, as a part of an operation.
+    pub(super) fn read_step<T>(
         &self,
         read: impl FnOnce(&Snapshot) -> Result<T, Fault>,
     ) -> Result<T, Error> {

@@ -1,6 +1,7 @@
 //! The store, and its calls as a [`Backend`].
 
 use std::fs;
+use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -17,6 +18,7 @@ use crate::file::opener::FILE;
 use crate::job::Job;
 use crate::last_seen::LastSeen;
 use crate::lookup::export::ExportSnapshots;
+use crate::lookup::scan::holds_in_parts;
 use crate::lookup::snapshot::{Published, Snapshot};
 use crate::recent_events::RecentEvents;
 use crate::sender_order::SenderOrder;
@@ -28,6 +30,7 @@ use polynym_directory::{
     TenantRecord, Tenants, Timestamp, TokenKey, View,
 };
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::{Operation, measure};
 use polynym_store_common::owner_hints::OwnerHints;
 
 /// The time after which the writer counts as stuck: far longer than a sound disk needs for a group.
@@ -104,7 +107,8 @@ impl LookUps for Embedded {
         _: Duration,
     ) -> Result<Resolved, Error> {
         let size = |found: &Found| found.user.as_bytes().len();
-        let found = self.read(keys, |snapshot, key| snapshot.resolve(key, view), size).await?;
+        let look_up = |snapshot: &Snapshot, key: &IdentityKey| snapshot.resolve(key, view);
+        let found = self.read(Operation::Resolve, keys, look_up, size).await?;
         let reads = found.len() + found.iter().flatten().flatten().count();
         Ok(Resolved { found, reads: reads as u32 })
     }
@@ -116,7 +120,8 @@ impl LookUps for Embedded {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let size = |user: &EncodedUser| user.as_bytes().len();
-        self.read(ids, |snapshot, id| snapshot.get(tenant, *id, view), size).await
+        let look_up = |snapshot: &Snapshot, id: &LocalityId| snapshot.get(tenant, *id, view);
+        self.read(Operation::Get, ids, look_up, size).await
     }
 }
 
@@ -132,8 +137,11 @@ impl Reads for Embedded {
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
-        let claims = self.read(keys, |snapshot, key| snapshot.claim(key), |_| 0).await?;
-        claims.into_iter().map(|claim| Ok(claim?)).collect()
+        let look_up = async {
+            let claims = self.items(keys, |snapshot, key| snapshot.claim(key), |_| 0).await?;
+            claims.into_iter().map(|claim| Ok(claim?)).collect()
+        };
+        measure(Operation::Claims, look_up).await
     }
 
     async fn in_order(&self) -> Result<Box<dyn OrderedReads + '_>, Error> {
@@ -141,13 +149,16 @@ impl Reads for Embedded {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        let (answer, checked) = oneshot::channel();
-        self.send(Job::Check(answer))?;
-        match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
-            Ok(Ok(checked)) => Ok(checked?),
-            Ok(Err(_)) => Err(Fault::Closed.into()),
-            Err(_) => Err(Fault::Stuck.into()),
-        }
+        let check = async {
+            let (answer, checked) = oneshot::channel();
+            self.send(Job::Check(answer))?;
+            match tokio::time::timeout(CHECK_TIMEOUT, checked).await {
+                Ok(Ok(checked)) => Ok(checked?),
+                Ok(Err(_)) => Err(Fault::Closed.into()),
+                Err(_) => Err(Fault::Stuck.into()),
+            }
+        };
+        measure(Operation::Check, check).await
     }
 }
 
@@ -188,7 +199,7 @@ impl OrderedReads for &Embedded {
 #[async_trait]
 impl CurrentRules for Embedded {
     async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.rules)
+        measure(Operation::Rules, ready(Ok(self.rules))).await
     }
 }
 
@@ -215,14 +226,14 @@ impl Mutations for Embedded {
 
     #[cfg(feature = "test-entity")]
     async fn counter(&self, name: &str) -> Result<u64, Error> {
-        self.on_snapshot(|snapshot| snapshot.counter(name))
+        self.on_snapshot(Operation::Get, |snapshot| snapshot.counter(name))
     }
 }
 
 #[async_trait]
 impl Tenants for Embedded {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
-        self.on_snapshot(|snapshot| snapshot.tenant(name))
+        self.on_snapshot(Operation::Tenant, |snapshot| snapshot.tenant(name))
     }
 
     async fn tenants(
@@ -231,11 +242,11 @@ impl Tenants for Embedded {
         after: &str,
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
-        self.on_snapshot(|snapshot| snapshot.tenants(prefix, after, limit))
+        self.on_snapshot(Operation::Tenant, |snapshot| snapshot.tenants(prefix, after, limit))
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
-        self.on_snapshot(|snapshot| snapshot.keys(tenant, limit))
+        self.on_snapshot(Operation::Scan, |snapshot| snapshot.keys(tenant, limit))
     }
 
     async fn ownerless_holds(
@@ -244,19 +255,12 @@ impl Tenants for Embedded {
         after: Option<&IdentityKey>,
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
-        let (mut holds, mut after, mut pace) = (Vec::new(), after.cloned(), Pace::default());
-        loop {
-            let scan = |snapshot: &Snapshot| {
-                snapshot.ownerless_holds(tenant, after.as_ref(), limit - holds.len(), &pace)
-            };
-            let scanned = self.on_snapshot(scan)?;
-            holds.extend(scanned.holds);
-            after = scanned.last;
-            if after.is_none() || holds.len() >= limit {
-                return Ok(holds);
-            }
-            pace.rest().await;
-        }
+        let read = |after: Option<&IdentityKey>, rest, pace: &Pace| {
+            let scan = |snapshot: &Snapshot| snapshot.ownerless_holds(tenant, after, rest, pace);
+            self.read_step(scan).map(Some)
+        };
+        let holds = holds_in_parts(after, limit, read);
+        measure(Operation::Scan, async { Ok(holds.await?.unwrap_or_default()) }).await
     }
 
     async fn attribute_names(
@@ -265,7 +269,8 @@ impl Tenants for Embedded {
         after: &str,
         limit: usize,
     ) -> Result<Vec<String>, Error> {
-        let names = self.on_snapshot(|snapshot| snapshot.all_names(tenant.as_str()))?;
+        let names =
+            self.on_snapshot(Operation::Search, |snapshot| snapshot.all_names(tenant.as_str()))?;
         Ok(names.page(after, limit))
     }
 }
@@ -280,7 +285,7 @@ impl Search for Embedded {
         limit: usize,
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
-        self.find(tenant, path, after, limit, view).await
+        measure(Operation::Search, self.find(tenant, path, after, limit, view)).await
     }
 
     async fn probe(
@@ -289,7 +294,7 @@ impl Search for Embedded {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.count_entries(tenant, path, limit)
+        measure(Operation::Search, async { self.count_entries(tenant, path, limit) }).await
     }
 
     async fn scan(
@@ -298,25 +303,16 @@ impl Search for Embedded {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Scanned<Record>, Error> {
-        let (mut all, mut pace) = (Scanned { users: Vec::new(), next: after }, Pace::default());
-        loop {
-            let (after, rest) = (all.next, limit - all.users.len());
-            let scan =
-                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::decode);
-            let scanned = self.on_snapshot(scan)?;
-            all.users.extend(scanned.users);
-            all.next = scanned.next;
-            if all.next.is_none() || all.users.len() >= limit {
-                return Ok(all);
-            }
-            pace.rest().await;
-        }
+        measure(Operation::Scan, self.scan_users(tenant, after, limit)).await
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
         let file_bytes = fs::metadata(self.folder.join(FILE)).map_or(0, |file| file.len());
-        let export = self.exports.hold(&self.published, file_bytes);
-        Ok(Some(Box::new(export.ok_or_else(|| self.closed())?)))
+        let hold = async {
+            let export = self.exports.hold(&self.published, file_bytes);
+            Ok(Some(Box::new(export.ok_or_else(|| self.closed())?) as _))
+        };
+        measure(Operation::Scan, hold).await
     }
 }
 
@@ -329,7 +325,7 @@ impl Histories for Embedded {
         cursor: Option<u64>,
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
-        self.on_snapshot(|snapshot| snapshot.history(tenant, user, cursor, limit))
+        self.on_snapshot(Operation::Scan, |snapshot| snapshot.history(tenant, user, cursor, limit))
     }
 
     async fn tenant_history(
@@ -338,11 +334,12 @@ impl Histories for Embedded {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Error> {
-        self.on_snapshot(|snapshot| snapshot.tenant_history(tenant, before, limit))
+        self.on_snapshot(Operation::Scan, |snapshot| snapshot.tenant_history(tenant, before, limit))
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
-        self.on_snapshot(|snapshot| keys.iter().map(|key| snapshot.ended(key)).collect())
+        let read = |snapshot: &Snapshot| keys.iter().map(|key| snapshot.ended(key)).collect();
+        self.on_snapshot(Operation::Scan, read)
     }
 
     async fn shorten_history(
@@ -355,7 +352,7 @@ impl Histories for Embedded {
     }
 
     async fn remove_strays(&self, after: Option<u64>) -> Result<Option<u64>, Error> {
-        self.remove_stray_events(after).await
+        measure(Operation::Scan, self.remove_stray_events(after)).await
     }
 
     /// The store has one server.
@@ -369,6 +366,8 @@ impl Histories for Embedded {
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.on_snapshot(|snapshot| snapshot.expired_users(now, after, limit))
+        self.on_snapshot(Operation::ExpiredUsers, |snapshot| {
+            snapshot.expired_users(now, after, limit)
+        })
     }
 }

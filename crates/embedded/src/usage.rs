@@ -13,6 +13,7 @@ use crate::store::Embedded;
 use polynym_directory::{
     Error, Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
+use polynym_store_common::operations::Operation;
 
 /// The series whose expired counters are removed with each batch.
 const SWEPT_SERIES: u64 = 100;
@@ -22,16 +23,16 @@ const REMOVED_COUNTERS: usize = 5_000;
 #[async_trait]
 impl Usage for Embedded {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
-        self.write_aside(move |transaction| add(transaction, &batch)).await
+        self.write_aside(Operation::Usage, move |transaction| add(transaction, &batch)).await
     }
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
-        self.on_snapshot(|snapshot| snapshot.usage(&query, limit))
+        self.on_snapshot(Operation::Usage, |snapshot| snapshot.usage(&query, limit))
     }
 
     async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error> {
         let tenant = tenant.clone();
-        self.write_aside(move |transaction| remove(transaction, &tenant)).await
+        self.write_aside(Operation::Usage, move |transaction| remove(transaction, &tenant)).await
     }
 }
 

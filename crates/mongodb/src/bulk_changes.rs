@@ -18,6 +18,7 @@ use polynym_directory::{
     BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Mutation, ReadRequest, ReadSet,
     Tenant, Timestamp, Write, WriteSet,
 };
+use polynym_store_common::operations::Operation;
 use polynym_store_common::unreadable::report_unreadable_bulk;
 
 /// Between a tenant and the id of a bulk change in the id of a document, and the next character.
@@ -28,7 +29,7 @@ const AFTER_SEPARATOR: char = '0';
 impl BulkChanges for Mongo {
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error> {
         let by_id = doc! { ID: document_id(tenant, id) };
-        self.read(|own| async move {
+        self.read(Operation::Bulk, |own| async move {
             let found = own.find_document(&own.collection(BULK), by_id, doc! {}).await?;
             found.as_deref().map(read_change).transpose()
         })
@@ -38,7 +39,7 @@ impl BulkChanges for Mongo {
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error> {
         let mut filter = all_of(tenant);
         filter.insert(WIRE, doc! { "$exists": true });
-        self.read(|own| async move {
+        self.read(Operation::Bulk, |own| async move {
             let options = own.time_limit();
             let found = own.find_documents(&own.collection(BULK), filter, options).await?;
             Ok(found.iter().filter_map(|document| readable(document)).collect())
@@ -67,7 +68,7 @@ impl BulkChanges for Mongo {
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
         let all = all_of(tenant);
-        self.write(|own| async move {
+        self.write(Operation::Bulk, |own| async move {
             let delete = WriteCommand::delete(BULK, &all)?;
             own.execute(delete).await.map(drop)
         })
@@ -78,7 +79,7 @@ impl BulkChanges for Mongo {
 impl Mongo {
     /// The first bulk changes that match, by the time when they are due.
     async fn due(&self, filter: Document, limit: usize) -> Result<Vec<DueBulkChange>, Error> {
-        self.read(|own| async move {
+        self.read(Operation::Bulk, |own| async move {
             let (bulk, mut count) = (own.collection(BULK), limit);
             loop {
                 let options = own.find_options(doc! { EXPIRES_AT: 1 }, count);

@@ -182,11 +182,4 @@ impl Mongo {
                 as Arc<dyn LookUps>
         })
     }
-
-    /// Fails if the program does not support the versions of the store: a later schema may have
-    /// another form.
-    fn check_versions(&self) -> Result<(), Error> {
-        self.collections.version_guard.versions()?;
-        Ok(())
-    }
 }

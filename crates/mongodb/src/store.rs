@@ -1,5 +1,6 @@
 //! The calls of a store, each as an operation that continues if its caller leaves.
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use polynym_directory::{
     TenantRecord, Tenants, Timestamp, View,
 };
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::{Operation, measure, measure_items};
 
 #[async_trait]
 impl LookUps for Mongo {
@@ -34,10 +36,9 @@ impl LookUps for Mongo {
         _: Duration,
     ) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
-        self.run_here(
-            |collections| async move { collections.resolve(&keys, consistency, view).await },
-        )
-        .await
+        let look_up =
+            self.run_here(|own| async move { own.resolve(&keys, consistency, view).await });
+        measure_items(Operation::Resolve, look_up, |resolved| &resolved.found).await
     }
 
     async fn get(
@@ -47,7 +48,8 @@ impl LookUps for Mongo {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids, collections) = (tenant.clone(), ids.to_vec(), self.collections.clone());
-        self.run(async move { collections.get(&tenant, &ids, view).await }).await
+        let look_up = self.run(async move { collections.get(&tenant, &ids, view).await });
+        measure_items(Operation::Get, look_up, |users| users).await
     }
 }
 
@@ -60,8 +62,9 @@ impl Reads for Mongo {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.read(|collections| async move { collections.get_snapshot(&tenant, &ids, view).await })
-            .await
+        let read =
+            |own: Arc<Collections>| async move { own.get_snapshot(&tenant, &ids, view).await };
+        self.read(Operation::Get, read).await
     }
 
     async fn claims(&self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
@@ -74,18 +77,23 @@ impl Reads for Mongo {
 
     async fn check(&self) -> Result<(), Error> {
         let probes = self.probes.clone();
-        let check = self.spawn(self.abandoned(), async move { probes.check().await })?;
-        match timeout(PROBE_TIMEOUT, check).await {
-            Ok(ended) => Ok(ended.unwrap_or(Err(Fault::Panicked))?),
-            Err(_) => Err(Fault::TimedOut.into()),
-        }
+        let check = async {
+            let check = self.spawn(self.abandoned(), async move { probes.check().await })?;
+            match timeout(PROBE_TIMEOUT, check).await {
+                Ok(ended) => Ok(ended.unwrap_or(Err(Fault::Panicked))?),
+                Err(_) => Err(Fault::TimedOut.into()),
+            }
+        };
+        measure(Operation::Check, check).await
     }
 }
 
 #[async_trait]
 impl CurrentRules for Mongo {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        Ok(self.collections.version_guard.rules(&self.collections.database, consistency).await?)
+        let Collections { version_guard, database, .. } = &*self.collections;
+        let read = async { Ok(version_guard.rules(database, consistency).await?) };
+        measure(Operation::Rules, read).await
     }
 }
 
@@ -98,6 +106,23 @@ impl StoreClock for Mongo {
 #[async_trait]
 impl Mutations for Mongo {
     async fn mutate(&self, mutation: Mutation) -> Result<Outcome, Error> {
+        measure(Operation::Mutate, self.mutate_alone(mutation)).await
+    }
+
+    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        self.all(mutations).await
+    }
+
+    #[cfg(feature = "test-entity")]
+    async fn counter(&self, name: &str) -> Result<u64, Error> {
+        let name = name.to_owned();
+        self.read(Operation::Get, |own| async move { own.counter(&name).await }).await
+    }
+}
+
+impl Mongo {
+    /// Executes a mutation in a transaction of its own.
+    pub(crate) async fn mutate_alone(&self, mutation: Mutation) -> Result<Outcome, Error> {
         let deadline = Instant::now() + self.collections.timeout;
         let gate = Arc::new(CommitGate::new(deadline));
         let permit = self.shares.writes.take(1, deadline).await?;
@@ -115,23 +140,13 @@ impl Mutations for Mongo {
 
         ended.unwrap_or_else(|_: JoinError| Err(Error::OutcomeUnknown(Fault::Panicked.into())))
     }
-
-    async fn mutate_all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
-        self.all(mutations).await
-    }
-
-    #[cfg(feature = "test-entity")]
-    async fn counter(&self, name: &str) -> Result<u64, Error> {
-        let name = name.to_owned();
-        self.read(|collections| async move { collections.counter(&name).await }).await
-    }
 }
 
 #[async_trait]
 impl Tenants for Mongo {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         let name = name.clone();
-        self.read(|collections| async move { collections.tenant(&name).await }).await
+        self.read(Operation::Tenant, |own| async move { own.tenant(&name).await }).await
     }
 
     async fn tenants(
@@ -141,12 +156,13 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        self.read(|own| async move { own.tenants(&prefix, &after, limit).await }).await
+        let read = |own: Arc<Collections>| async move { own.tenants(&prefix, &after, limit).await };
+        self.read(Operation::Tenant, read).await
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         let tenant = tenant.clone();
-        self.read(|collections| async move { collections.keys(&tenant, limit).await }).await
+        self.read(Operation::Scan, |own| async move { own.keys(&tenant, limit).await }).await
     }
 
     async fn ownerless_holds(
@@ -156,7 +172,9 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (tenant.clone(), after.cloned());
-        Ok(self.walk(|own| async move { own.ownerless_holds(&tenant, after, limit).await }).await?)
+        let read =
+            |own: Arc<Collections>| async move { own.ownerless_holds(&tenant, after, limit).await };
+        self.walk(Operation::Scan, read).await
     }
 
     async fn attribute_names(
@@ -166,9 +184,8 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<String>, Error> {
         let (tenant, after) = (tenant.clone(), after.to_owned());
-        let names =
-            self.read(|collections| async move { collections.all_names(tenant.as_str()).await });
-        Ok(names.await?.page(&after, limit))
+        let read = |own: Arc<Collections>| async move { own.all_names(tenant.as_str()).await };
+        Ok(self.read(Operation::Search, read).await?.page(&after, limit))
     }
 }
 
@@ -182,10 +199,10 @@ impl Search for Mongo {
         limit: usize,
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
-        self.check_versions()?;
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
-        self.read(|collections| async move {
-            collections.search(&tenant, &path, after.as_ref(), limit, view).await
+        self.read(Operation::Search, |own| async move {
+            own.check_versions()?;
+            own.search(&tenant, &path, after.as_ref(), limit, view).await
         })
         .await
     }
@@ -196,9 +213,12 @@ impl Search for Mongo {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        self.check_versions()?;
         let (tenant, path) = (tenant.clone(), path.clone());
-        self.read(|collections| async move { collections.probe(&tenant, &path, limit).await }).await
+        self.read(Operation::Search, |own| async move {
+            own.check_versions()?;
+            own.probe(&tenant, &path, limit).await
+        })
+        .await
     }
 
     async fn scan(
@@ -208,7 +228,8 @@ impl Search for Mongo {
         limit: usize,
     ) -> Result<Scanned<Record>, Error> {
         let tenant = tenant.clone();
-        Ok(self.walk(|own| async move { own.scan(&tenant, after, limit).await }).await?)
+        let read = |own: Arc<Collections>| async move { own.scan(&tenant, after, limit).await };
+        self.walk(Operation::Scan, read).await
     }
 
     async fn snapshot(&self) -> Result<Option<Box<dyn ExportSnapshot>>, Error> {
@@ -235,7 +256,9 @@ impl Histories for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Error> {
         let tenant = tenant.clone();
-        self.read(|own| async move { own.tenant_history(&tenant, before, limit).await }).await
+        let read =
+            |own: Arc<Collections>| async move { own.tenant_history(&tenant, before, limit).await };
+        self.read(Operation::Scan, read).await
     }
 
     async fn ended_ownerships(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
@@ -251,12 +274,12 @@ impl Histories for Mongo {
         let tenant = tenant.clone();
         let shorten =
             |own: Arc<Collections>| async move { own.shorten_history(&tenant, by, cursor).await };
-        Ok(self.walk(shorten).await?)
+        self.walk(Operation::Scan, shorten).await
     }
 
     /// A purge deletes all documents of a user, by its id.
     async fn remove_strays(&self, _: Option<u64>) -> Result<Option<u64>, Error> {
-        Ok(None)
+        measure(Operation::Scan, ready(Ok(None))).await
     }
 
     fn has_expiry_turn(&self) -> bool {
@@ -269,6 +292,8 @@ impl Histories for Mongo {
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        self.read(|own| async move { own.expired_users(now, after, limit).await }).await
+        let read =
+            |own: Arc<Collections>| async move { own.expired_users(now, after, limit).await };
+        self.read(Operation::ExpiredUsers, read).await
     }
 }

@@ -26,6 +26,7 @@ use crate::schema::fields::{
 use polynym_directory::{
     Error, Resolution, Tenant, Timestamp, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery,
 };
+use polynym_store_common::operations::Operation;
 
 /// The limit of updates in a command.
 const UPDATES_PER_COMMAND: usize = 500;
@@ -71,16 +72,16 @@ fn millis(resolution: Resolution) -> i64 {
 #[async_trait]
 impl Usage for Mongo {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
-        self.write(|collections| async move { collections.add_usage(&batch).await }).await
+        self.write(Operation::Usage, |own| async move { own.add_usage(&batch).await }).await
     }
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
-        self.read(|collections| async move { collections.usage(&query, limit).await }).await
+        self.read(Operation::Usage, |own| async move { own.usage(&query, limit).await }).await
     }
 
     async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error> {
         let tenant = tenant.clone();
-        self.write(|collections| async move { collections.remove_usage(&tenant).await }).await
+        self.write(Operation::Usage, |own| async move { own.remove_usage(&tenant).await }).await
     }
 }
 

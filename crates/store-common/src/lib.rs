@@ -1,9 +1,10 @@
 //! The parts that both stores share: integrity checks, ids of attributes, hints of owners, found
-//! users, recent items by tenant, unreadable records, unsupported stores, and the gauges of the
-//! stored versions.
+//! users, recent items by tenant, unreadable records, unsupported stores, the gauges of the stored
+//! versions, and the metrics of operations.
 
 pub mod attribute_names;
 pub mod integrity;
+pub mod operations;
 pub mod owner_hints;
 pub mod searched;
 pub mod tenant_window;

@@ -7,8 +7,8 @@ use polynym_directory::{CLOCK_AHEAD, DISPLACED};
 use polynym_embedded as embedded;
 use polynym_layers::coalesce;
 use polynym_layers::lookup_cache;
-use polynym_layers::measured;
 use polynym_mongodb as mongo;
+use polynym_store_common::operations;
 use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK, UNREADABLE_RECORDS};
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
@@ -39,8 +39,8 @@ pub const OTHERS: [Metric; 29] = [
     grpc::RESOLVE_READS,
     grpc::WATCHES,
     grpc::WATCH_EVENTS,
-    measured::OPERATIONS,
-    measured::SECONDS,
+    operations::OPERATIONS,
+    operations::SECONDS,
     version_gauges::SCHEMA_VERSION,
     version_gauges::RULES_VERSION,
     coalesce::CALL_ITEMS,

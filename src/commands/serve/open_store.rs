@@ -10,7 +10,6 @@ use polynym_directory::{Backend, LookUps};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_layers::coalesce::{self, Coalesced};
 use polynym_layers::lookup_cache::Cached;
-use polynym_layers::measured::{Measured, measured};
 use polynym_layers::per_runtime::PerRuntime;
 use polynym_mongodb::{self as mongo, Mongo};
 use tempfile::TempDir;
@@ -106,12 +105,12 @@ impl OpenStore {
     /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
     pub fn backend(&self, coalesce: bool) -> Backend {
         let (store, on_cores) = match self {
-            Self::Embedded(store) => return measured(store.backend()),
+            Self::Embedded(store) => return store.backend(),
             Self::Mongo(store, on_cores) => (store, on_cores),
         };
         let path = |OnCore { core, store }: &OnCore| (core.id(), look_ups(store, coalesce));
         let paths = PerRuntime::new(on_cores.iter().map(path).collect(), look_ups(store, coalesce));
-        let backend = Backend { lookups: Arc::new(paths), ..measured(store.backend()) };
+        let backend = Backend { lookups: Arc::new(paths), ..store.backend() };
         match store.cache() {
             Some(cache) => {
                 let rules = backend.rules.clone();
@@ -143,12 +142,9 @@ impl OpenStore {
 
 /// The look-ups of a store, which share calls if they coalesce.
 fn look_ups(store: &Arc<Mongo>, coalesce: bool) -> Arc<dyn LookUps> {
-    let plain: Arc<dyn LookUps> = store.clone();
-    let own: Arc<dyn LookUps> = Arc::new(Measured(plain));
     if !coalesce {
-        return own;
+        return store.clone();
     }
-    let retries = store.with_short_timeout().map(|store| Arc::new(Measured(store)) as _);
-    let coalesced = Coalesced::new(own, coalesce::Options::default());
-    Arc::new(coalesced.with_short_timeout(retries))
+    let coalesced = Coalesced::new(store.clone(), coalesce::Options::default());
+    Arc::new(coalesced.with_short_timeout(store.with_short_timeout()))
 }

@@ -18,6 +18,7 @@ use crate::store::Embedded;
 use polynym_directory::{
     Error, Event, EventFeed, FeedPage, ResumeToken, Tenant, stores::foreign_token,
 };
+use polynym_store_common::operations::{Begun, Operation};
 use polynym_store_common::unreadable::report_unreadable;
 
 /// The bytes of events after which a page ends.
@@ -38,8 +39,8 @@ struct Cursor {
 #[async_trait]
 impl EventFeed for Embedded {
     async fn position(&self) -> Result<ResumeToken, Error> {
-        let cursor = self.on_snapshot(|snapshot| snapshot.cursor(snapshot.next_event()?))?;
-        Ok(cursor.encode_to_vec())
+        let position = |snapshot: &Snapshot| snapshot.cursor(snapshot.next_event()?);
+        Ok(self.on_snapshot(Operation::Feed, position)?.encode_to_vec())
     }
 
     async fn events(
@@ -48,8 +49,24 @@ impl EventFeed for Embedded {
         after: &ResumeToken,
         patience: Duration,
     ) -> Result<FeedPage, Error> {
+        let mut begun = Operation::Feed.begin();
+        let page = self.next_page(tenant, after, patience, &mut begun).await;
+        begun.end(&page);
+        page
+    }
+}
+
+impl Embedded {
+    /// See [`EventFeed::events`].
+    async fn next_page(
+        &self,
+        tenant: &Tenant,
+        after: &ResumeToken,
+        patience: Duration,
+        begun: &mut Begun,
+    ) -> Result<FeedPage, Error> {
         let mut cursor = Cursor::decode(&**after).map_err(|_| foreign_token())?;
-        if !self.on_snapshot(|snapshot| snapshot.has_issued(&cursor))? {
+        if !self.read_step(|snapshot| snapshot.has_issued(&cursor))? {
             return Err(foreign_token());
         }
         let deadline = Instant::now() + patience;
@@ -59,26 +76,29 @@ impl EventFeed for Embedded {
             let is_late = Instant::now() >= deadline;
             let page = match self.recent.next(tenant, cursor.number) {
                 NextEvents::None(end) if is_late => {
-                    let cursor = self.on_snapshot(|snapshot| snapshot.cursor(end))?;
+                    let cursor = self.read_step(|snapshot| snapshot.cursor(end))?;
                     let resume_token = cursor.encode_to_vec();
                     return Ok(FeedPage { events: Vec::new(), resume_token });
                 }
                 NextEvents::None(_) => {
-                    tokio::select! {
-                        _ = timeout_at(deadline, changed.changed()) => {}
-                        _ = alive.changed() => return Err(self.closed().into()),
-                    }
+                    let wait = async {
+                        tokio::select! {
+                            _ = timeout_at(deadline, changed.changed()) => Ok(()),
+                            _ = alive.changed() => Err(self.closed()),
+                        }
+                    };
+                    begun.pause(wait).await?;
                     continue;
                 }
                 NextEvents::Read(page) => page,
                 NextEvents::Unread(unread) => {
-                    let page = self.on_snapshot(|snapshot| snapshot.events(&unread.numbers))?;
+                    let page = self.read_step(|snapshot| snapshot.events(&unread.numbers))?;
                     self.recent.share(tenant, &unread, &page);
                     page
                 }
                 NextEvents::Unknown => {
                     yield_now().await;
-                    self.on_snapshot(|snapshot| snapshot.scan_events(tenant, cursor.number))?
+                    self.read_step(|snapshot| snapshot.scan_events(tenant, cursor.number))?
                 }
             };
             if is_late || !page.events.is_empty() {

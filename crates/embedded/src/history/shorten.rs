@@ -11,6 +11,7 @@ use crate::store::Embedded;
 use polynym_directory::{
     Error, Shortened, Shortening, Tenant, encoded::tenant_event::decode_tenant_event,
 };
+use polynym_store_common::operations::Operation;
 
 /// The most events of one part: few, because mutations wait for it.
 const PART_EVENTS: usize = 1_000;
@@ -33,7 +34,9 @@ impl Embedded {
     ) -> Result<Shortened, Error> {
         let after = place.as_deref().and_then(decode_cursor).unwrap_or((i64::MIN, 0));
         let part = ShorteningPart { tenant: tenant.clone(), by, after };
-        let next = self.write_aside(move |transaction| shorten(transaction, &part)).await?;
+        let next = self
+            .write_aside(Operation::Scan, move |transaction| shorten(transaction, &part))
+            .await?;
         Ok(Shortened { next, users: Vec::new() })
     }
 }

@@ -21,10 +21,10 @@ impl Embedded {
         &self,
         after: Option<u64>,
     ) -> Result<Option<u64>, Error> {
-        let part = self.on_snapshot(|snapshot| snapshot.stray_events(after))?;
+        let part = self.read_step(|snapshot| snapshot.stray_events(after))?;
         if !part.strays.is_empty() {
             let (events, strays) = (part.strays.len(), part.strays);
-            self.write_aside(move |transaction| remove(transaction, &strays)).await?;
+            self.write_step(move |transaction| remove(transaction, &strays)).await?;
             tracing::info!(events, "removed events of users that are gone");
         }
         Ok(part.last)

@@ -22,6 +22,7 @@ use polynym_directory::{
     Timestamp, mutation::merge_links::merged_into_of, stores, stores::InboxEntry,
     stores::OLDEST_ENTRIES,
 };
+use polynym_store_common::operations::{Operation, measure};
 
 /// The bytes of a part of a delivery, unless one user takes more: mutations wait for it.
 const PART_BYTES: usize = 256 << 10;
@@ -40,10 +41,76 @@ impl stores::Inboxes for Embedded {
         now: Now,
     ) -> Result<Option<BegunNotice>, Error> {
         let request = (request.clone(), tenant_since);
-        self.write_aside(move |transaction| begin(transaction, &request, notice, now)).await?
+        let begin = self.write_step(move |transaction| begin(transaction, &request, notice, now));
+        measure(Operation::Inbox, async { begin.await? }).await
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
+        measure(Operation::Inbox, self.deliver_parts(delivery)).await
+    }
+
+    async fn holders(
+        &self,
+        notice: LocalityId,
+        _send_time: Timestamp,
+        users: &[LocalityId],
+    ) -> Result<Vec<LocalityId>, Error> {
+        self.on_snapshot(Operation::Inbox, |snapshot| {
+            let notices = snapshot.transaction.open_table(INBOX_NOTICES)?;
+            let mut holders = Vec::new();
+            for user in users {
+                if notices.get((user.as_bytes(), notice.as_bytes()))?.is_some() {
+                    holders.push(*user);
+                }
+            }
+            Ok(holders)
+        })
+    }
+
+    async fn inboxes(
+        &self,
+        tenant: &Tenant,
+        user: LocalityId,
+    ) -> Result<Option<Vec<LocalityId>>, Error> {
+        let read = async { self.read_step(|snapshot| snapshot.inboxes(tenant, user))? };
+        measure(Operation::Inbox, read).await
+    }
+
+    async fn inbox(
+        &self,
+        user: LocalityId,
+        before: Option<u128>,
+        limit: usize,
+        with_content: bool,
+    ) -> Result<Vec<InboxEntry>, Error> {
+        self.on_snapshot(Operation::Inbox, |snapshot| {
+            snapshot.inbox(user, before, limit, with_content)
+        })
+    }
+
+    async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
+        self.on_snapshot(Operation::Inbox, |snapshot| snapshot.oldest(user, count))
+    }
+
+    async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
+        let parts = async {
+            let mut before = Some(u64::MAX);
+            while let Some(position) = before {
+                let change = change.clone();
+                let write = move |transaction: &WriteTransaction| {
+                    Inboxes::open(transaction)?.change(user, &change, position)
+                };
+                before = self.write_step(write).await?;
+            }
+            Ok(())
+        };
+        measure(Operation::Inbox, parts).await
+    }
+}
+
+impl Embedded {
+    /// See [`stores::Inboxes::deliver`].
+    async fn deliver_parts(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
         let users = delivery.users.len();
         if users == 0 {
             return Ok(Vec::new());
@@ -68,60 +135,6 @@ impl stores::Inboxes for Embedded {
         Ok(delivered)
     }
 
-    async fn holders(
-        &self,
-        notice: LocalityId,
-        _send_time: Timestamp,
-        users: &[LocalityId],
-    ) -> Result<Vec<LocalityId>, Error> {
-        self.on_snapshot(|snapshot| {
-            let notices = snapshot.transaction.open_table(INBOX_NOTICES)?;
-            let mut holders = Vec::new();
-            for user in users {
-                if notices.get((user.as_bytes(), notice.as_bytes()))?.is_some() {
-                    holders.push(*user);
-                }
-            }
-            Ok(holders)
-        })
-    }
-
-    async fn inboxes(
-        &self,
-        tenant: &Tenant,
-        user: LocalityId,
-    ) -> Result<Option<Vec<LocalityId>>, Error> {
-        self.on_snapshot(|snapshot| snapshot.inboxes(tenant, user))?
-    }
-
-    async fn inbox(
-        &self,
-        user: LocalityId,
-        before: Option<u128>,
-        limit: usize,
-        with_content: bool,
-    ) -> Result<Vec<InboxEntry>, Error> {
-        self.on_snapshot(|snapshot| snapshot.inbox(user, before, limit, with_content))
-    }
-
-    async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
-        self.on_snapshot(|snapshot| snapshot.oldest(user, count))
-    }
-
-    async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
-        let mut before = Some(u64::MAX);
-        while let Some(position) = before {
-            let change = change.clone();
-            let write = move |transaction: &WriteTransaction| {
-                Inboxes::open(transaction)?.change(user, &change, position)
-            };
-            before = self.write_aside(write).await?;
-        }
-        Ok(())
-    }
-}
-
-impl Embedded {
     /// Delivers a notice to some of its users, once the earlier ones of its sender are delivered.
     async fn deliver_part(
         &self,
@@ -131,7 +144,7 @@ impl Embedded {
     ) -> Result<Vec<bool>, Error> {
         let permit = self.deliveries.wait(&delivery.notice.content.sender).await;
         let permit = permit.map_err(|error| Error::Internal(error.into()))?;
-        self.write_aside(move |transaction| {
+        self.write_step(move |transaction| {
             let _permit = permit;
             deliver(transaction, &delivery, &content, part)
         })

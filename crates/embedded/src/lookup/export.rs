@@ -14,11 +14,13 @@ use locality_uuid::LocalityId;
 use metrics::counter;
 
 use crate::error::Fault;
+use crate::lookup::scan::{holds_in_parts, users_in_parts};
 use crate::lookup::snapshot::{Published, Snapshot};
 use polynym_directory::{
     Error, ExportSnapshot, ExportedUser, Hold, Pace, Scanned, Tenant, TenantRecord,
 };
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::{Operation, measure};
 
 /// The counter of snapshots that were dropped during an export.
 pub const DROPPED_SNAPSHOTS: (&str, &str) = (
@@ -126,7 +128,8 @@ impl SnapshotExport {
 #[async_trait]
 impl ExportSnapshot for SnapshotExport {
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error> {
-        Ok(self.read(|snapshot| snapshot.tenant(name))?)
+        let tenant = async { Ok(self.read(|snapshot| snapshot.tenant(name))?) };
+        measure(Operation::Tenant, tenant).await
     }
 
     async fn scan(
@@ -135,22 +138,12 @@ impl ExportSnapshot for SnapshotExport {
         after: Option<LocalityId>,
         limit: usize,
     ) -> Result<Option<Scanned<ExportedUser>>, Error> {
-        let (mut all, mut pace) = (Scanned { users: Vec::new(), next: after }, Pace::default());
-        loop {
-            let (after, rest) = (all.next, limit - all.users.len());
+        let read = |after, rest, pace: &Pace| {
             let scan =
-                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, &pace, Snapshot::export);
-            let Some(scanned) = self.read(scan)? else {
-                // The users so far are of the snapshot. The next page finds that it is gone.
-                return Ok(Some(all).filter(|all| !all.users.is_empty()));
-            };
-            all.users.extend(scanned.users);
-            all.next = scanned.next;
-            if all.next.is_none() || all.users.len() >= limit {
-                return Ok(Some(all));
-            }
-            pace.rest().await;
-        }
+                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, pace, Snapshot::export);
+            Ok(self.read(scan)?)
+        };
+        measure(Operation::Scan, users_in_parts(after, limit, read)).await
     }
 
     async fn ownerless_holds(
@@ -159,20 +152,9 @@ impl ExportSnapshot for SnapshotExport {
         after: Option<&IdentityKey>,
         limit: usize,
     ) -> Result<Option<Vec<Hold>>, Error> {
-        let (mut holds, mut after, mut pace) = (Vec::new(), after.cloned(), Pace::default());
-        loop {
-            let rest = limit - holds.len();
-            let scan =
-                |snapshot: &Snapshot| snapshot.ownerless_holds(tenant, after.as_ref(), rest, &pace);
-            let Some(scanned) = self.read(scan)? else {
-                return Ok(Some(holds).filter(|holds| !holds.is_empty()));
-            };
-            holds.extend(scanned.holds);
-            after = scanned.last;
-            if after.is_none() || holds.len() >= limit {
-                return Ok(Some(holds));
-            }
-            pace.rest().await;
-        }
+        let read = |after: Option<&IdentityKey>, rest, pace: &Pace| {
+            Ok(self.read(|snapshot| snapshot.ownerless_holds(tenant, after, rest, pace))?)
+        };
+        measure(Operation::Scan, holds_in_parts(after, limit, read)).await
     }
 }

@@ -8,7 +8,10 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result, readable};
 use crate::schema::claim::decode_claim;
 use crate::schema::user::StoredUser;
-use polynym_directory::{ExpiredUser, Hold, Pace, Scanned, Tenant, TenantRecord, Timestamp};
+use crate::store::Embedded;
+use polynym_directory::{
+    Error, ExpiredUser, Hold, Pace, Record, Scanned, Tenant, TenantRecord, Timestamp,
+};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::unreadable::Kind;
 
@@ -19,6 +22,64 @@ pub struct ScannedHolds {
     pub holds: Vec<Hold>,
     /// The last key that was read, after which the next page starts. None at the end.
     pub last: Option<IdentityKey>,
+}
+
+impl Embedded {
+    /// See [`Search::scan`](polynym_directory::Search::scan).
+    pub(crate) async fn scan_users(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Scanned<Record>, Error> {
+        let read = |after, rest, pace: &Pace| {
+            let scan =
+                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, pace, Snapshot::decode);
+            self.read_step(scan).map(Some)
+        };
+        Ok(users_in_parts(after, limit, read).await?.unwrap_or_default())
+    }
+}
+
+/// Reads users in parts, between which other calls get the thread. A part is `None` once the
+/// snapshot is gone: the users so far are of the snapshot, and the next page finds none.
+pub async fn users_in_parts<T>(
+    after: Option<LocalityId>,
+    limit: usize,
+    read: impl Fn(Option<LocalityId>, usize, &Pace) -> Result<Option<Scanned<T>>, Error>,
+) -> Result<Option<Scanned<T>>, Error> {
+    let (mut all, mut pace) = (Scanned { users: Vec::new(), next: after }, Pace::default());
+    loop {
+        let Some(part) = read(all.next, limit - all.users.len(), &pace)? else {
+            return Ok(Some(all).filter(|all| !all.users.is_empty()));
+        };
+        all.users.extend(part.users);
+        all.next = part.next;
+        if all.next.is_none() || all.users.len() >= limit {
+            return Ok(Some(all));
+        }
+        pace.rest().await;
+    }
+}
+
+/// Reads holds in parts, like [`users_in_parts`].
+pub async fn holds_in_parts(
+    after: Option<&IdentityKey>,
+    limit: usize,
+    read: impl Fn(Option<&IdentityKey>, usize, &Pace) -> Result<Option<ScannedHolds>, Error>,
+) -> Result<Option<Vec<Hold>>, Error> {
+    let (mut holds, mut after, mut pace) = (Vec::new(), after.cloned(), Pace::default());
+    loop {
+        let Some(part) = read(after.as_ref(), limit - holds.len(), &pace)? else {
+            return Ok(Some(holds).filter(|holds| !holds.is_empty()));
+        };
+        holds.extend(part.holds);
+        after = part.last;
+        if after.is_none() || holds.len() >= limit {
+            return Ok(Some(holds));
+        }
+        pace.rest().await;
+    }
 }
 
 impl Snapshot {

@@ -3,9 +3,7 @@
 use crate::lookup::snapshot::Snapshot;
 use crate::search::walk::WalkSearch;
 use crate::store::Embedded;
-use polynym_directory::{
-    AccessPath, Error, Pace, Position, Scanned, Search, SearchedUser, Tenant, View,
-};
+use polynym_directory::{AccessPath, Error, Pace, Position, Scanned, SearchedUser, Tenant, View};
 
 impl Embedded {
     /// See [`Search::search`].
@@ -19,22 +17,22 @@ impl Embedded {
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
         let view = path.view(view);
         if *path == AccessPath::All {
-            let scanned = self.scan(tenant, after.map(|after| after.id), limit).await?;
+            let scanned = self.scan_users(tenant, after.map(|after| after.id), limit).await?;
             return Ok(scanned.map(|record| SearchedUser::new(record.user, view)).by_id());
         }
         if let AccessPath::Identity(identifiers) = path {
             let after = after.map(|after| after.id);
             return self
-                .on_snapshot(|snapshot| snapshot.owners(tenant, identifiers, after, limit, view));
+                .read_step(|snapshot| snapshot.owners(tenant, identifiers, after, limit, view));
         }
 
         let (mut found, mut pace) = (Scanned::default(), Pace::default());
-        for mut walk in self.on_snapshot(|snapshot| snapshot.walks(tenant, path, after))? {
+        for mut walk in self.read_step(|snapshot| snapshot.walks(tenant, path, after))? {
             loop {
                 let search = WalkSearch { tenant, path, view, limit };
                 let step =
                     |snapshot: &Snapshot| snapshot.step(&search, &mut walk, &mut found, &pace);
-                let is_last = self.on_snapshot(step)?;
+                let is_last = self.read_step(step)?;
                 if found.next.is_some() {
                     return Ok(found);
                 }
@@ -55,13 +53,12 @@ impl Embedded {
         limit: usize,
     ) -> Result<usize, Error> {
         match path {
-            AccessPath::All => self.on_snapshot(|snapshot| snapshot.count_users(tenant, limit)),
+            AccessPath::All => self.read_step(|snapshot| snapshot.count_users(tenant, limit)),
             AccessPath::Identity(identifiers) => {
-                let owners =
-                    self.on_snapshot(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
+                let owners = self.read_step(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
-            _ => self.on_snapshot(|snapshot| {
+            _ => self.read_step(|snapshot| {
                 let walks = snapshot.walks(tenant, path, None)?;
                 walks
                     .iter()

@@ -20,6 +20,7 @@ use crate::schema::tables::{
 use crate::setup::background::{self, Rests};
 use crate::store::Embedded;
 use polynym_directory::{Error, StoreFile, Timestamp, encoded::event::decode_ended};
+use polynym_store_common::operations::Operation;
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
@@ -33,6 +34,16 @@ const RESTORED: &str = "RESTORED";
 
 impl StoreFile for Embedded {
     fn copy(&self, is_cancelled: &AtomicBool) -> Result<File, Error> {
+        let begun = Operation::Copy.begin();
+        let copied = self.copy_file(is_cancelled);
+        begun.end(&copied);
+        copied
+    }
+}
+
+impl Embedded {
+    /// See [`StoreFile::copy`].
+    fn copy_file(&self, is_cancelled: &AtomicBool) -> Result<File, Error> {
         let size = fs::metadata(self.folder.join(FILE))
             .map_err(|error| Error::Unavailable(error.into()))?;
         self.disk.check(size.len())?;

@@ -49,6 +49,12 @@ pub struct Collections {
 }
 
 impl Collections {
+    /// Fails if the program does not support the versions of the store: a later schema may have
+    /// another form.
+    pub fn check_versions(&self) -> Result<(), Fault> {
+        self.version_guard.versions().map(drop)
+    }
+
     pub fn new(
         database: Database,
         timeout: Duration,

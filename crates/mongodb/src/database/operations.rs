@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
 use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
 use crate::database::collections::{Collections, LONG_READ};
-use crate::database::shares::Shares;
+use crate::database::shares::{Share, Shares};
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::{Error, TokenKey};
+use polynym_store_common::operations::{Operation, measure};
 
 /// The limit of operations in flight: far more than connections, and few enough to get one in time.
 pub const MAX_IN_FLIGHT: usize = 4_096;
@@ -44,30 +45,30 @@ pub struct Mongo {
 }
 
 impl Mongo {
-    /// Runs a read other than a look-up on a task.
+    /// Runs a read other than a look-up on a task, as one operation.
     pub(crate) async fn read<T, F>(
         &self,
+        operation: Operation,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let permit = self.shares.reads.take(1, self.deadline()).await?;
-        self.run_holding(permit, work).await
+        measure(operation, self.run_sharing(&self.shares.reads, work)).await
     }
 
-    /// Runs a write on a task.
+    /// Runs a write on a task, as one operation.
     pub(crate) async fn write<T, F>(
         &self,
+        operation: Operation,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        self.run_holding(permit, work).await
+        measure(operation, self.run_sharing(&self.shares.writes, work)).await
     }
 
     /// The end of the time limit of an operation that begins now.
@@ -75,16 +76,17 @@ impl Mongo {
         Instant::now() + self.collections.timeout
     }
 
-    /// Runs an operation on a task with its part of a share.
-    pub(crate) async fn run_holding<T, F>(
+    /// Runs work on a task with its part of a share.
+    pub(crate) async fn run_sharing<T, F>(
         &self,
-        permit: OwnedSemaphorePermit,
+        share: &Share,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
+        let permit = share.take(1, self.deadline()).await?;
         self.run(holding(permit, work(self.collections.clone()))).await
     }
 
@@ -124,8 +126,21 @@ impl Mongo {
         Ok(done.unwrap_or(Err(Fault::TimedOut))?)
     }
 
-    /// Runs one step of a walk over many documents, in its turn.
+    /// Runs one step of a walk over many documents, as one operation.
     pub(crate) async fn walk<T, F>(
+        &self,
+        operation: Operation,
+        work: impl FnOnce(Arc<Collections>) -> F,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        measure(operation, async { Ok(self.walk_step(work).await?) }).await
+    }
+
+    /// Runs one step of a walk over many documents, in its turn, as a part of an operation.
+    pub(crate) async fn walk_step<T, F>(
         &self,
         work: impl FnOnce(Arc<Collections>) -> F,
     ) -> Result<T, Fault>

@@ -22,6 +22,7 @@ use crate::feed::recent::Recent;
 use polynym_directory::{
     Error, EventFeed, FeedPage, PageLimit, ResumeToken, Tenant, stores::foreign_token,
 };
+use polynym_store_common::operations::{Begun, Operation, measure};
 
 /// The limits of the changes and stored bytes in a page.
 const MAX_PAGE: PageLimit = PageLimit::new(512, 1 << 20);
@@ -69,9 +70,12 @@ impl Mongo {
 #[async_trait]
 impl EventFeed for Feed {
     async fn position(&self) -> Result<ResumeToken, Error> {
-        self.collections.version_guard.versions()?;
-        let _permit = self.opening.acquire().await;
-        Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
+        let read = async {
+            self.collections.check_versions()?;
+            let _permit = self.opening.acquire().await;
+            Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
+        };
+        measure(Operation::Feed, read).await
     }
 
     async fn events(
@@ -80,9 +84,25 @@ impl EventFeed for Feed {
         after: &ResumeToken,
         patience: Duration,
     ) -> Result<FeedPage, Error> {
+        let mut begun = Operation::Feed.begin();
+        let page = self.next_page(tenant, after, patience, &mut begun).await;
+        begun.end(&page);
+        page
+    }
+}
+
+impl Feed {
+    /// See [`EventFeed::events`].
+    async fn next_page(
+        &self,
+        tenant: &Tenant,
+        after: &ResumeToken,
+        patience: Duration,
+        begun: &mut Begun,
+    ) -> Result<FeedPage, Error> {
         let mut after = stream_token(after)?;
         // Events of a later schema may have another form.
-        self.collections.version_guard.versions()?;
+        self.collections.check_versions()?;
         let (collections, recent) = (&self.collections, &self.recent);
         self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
@@ -102,12 +122,10 @@ impl EventFeed for Feed {
                 return Ok(page);
             }
             // The window may have moved on meanwhile, whether or not its time is over.
-            let _ = timeout_at(deadline, changed.changed()).await;
+            let _ = begun.pause(timeout_at(deadline, changed.changed())).await;
         }
     }
-}
 
-impl Feed {
     /// A page of the tenant's changes after a token, from a change stream of its own.
     async fn catch_up(&self, tenant: &Tenant, after: &StreamToken) -> Result<FeedPage, Error> {
         let permit = self.catching_up.acquire().await;

@@ -15,6 +15,7 @@ use polynym_directory::{
     BegunNotice, Delivery, Error, IdempotencyKey, InboxChange, Inboxes, Notice, Now, Tenant,
     Timestamp, stores::InboxEntry,
 };
+use polynym_store_common::operations::{Operation, measure};
 
 #[async_trait]
 impl Inboxes for Mongo {
@@ -29,11 +30,11 @@ impl Inboxes for Mongo {
         let begin = |own: Arc<Collections>| async move {
             own.begin_notice(&request, tenant_since, notice, now).await
         };
-        self.write(begin).await?
+        let write = async { self.run_sharing(&self.shares.writes, begin).await? };
+        measure(Operation::Inbox, write).await
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
-        self.check_versions()?;
         let own = self.collections.clone();
         self.write_parts(async move { own.deliver(&delivery).await }).await
     }
@@ -44,9 +45,12 @@ impl Inboxes for Mongo {
         send_time: Timestamp,
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
-        self.check_versions()?;
         let (position, users) = (position(notice, send_time), users.to_vec());
-        self.read(|own| async move { own.holders(position, users).await }).await
+        self.read(Operation::Inbox, |own| async move {
+            own.check_versions()?;
+            own.holders(position, users).await
+        })
+        .await
     }
 
     async fn inboxes(
@@ -54,9 +58,13 @@ impl Inboxes for Mongo {
         tenant: &Tenant,
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Error> {
-        self.check_versions()?;
         let tenant = tenant.clone();
-        self.read(|own| async move { own.inboxes(&tenant, user).await }).await?
+        let find = |own: Arc<Collections>| async move {
+            own.check_versions()?;
+            own.inboxes(&tenant, user).await
+        };
+        let read = async { self.run_sharing(&self.shares.reads, find).await? };
+        measure(Operation::Inbox, read).await
     }
 
     async fn inbox(
@@ -66,35 +74,44 @@ impl Inboxes for Mongo {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error> {
-        self.check_versions()?;
-        self.read(|own| async move { own.inbox(user, before, limit, with_content).await }).await
+        self.read(Operation::Inbox, |own| async move {
+            own.check_versions()?;
+            own.inbox(user, before, limit, with_content).await
+        })
+        .await
     }
 
     async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
-        self.check_versions()?;
-        self.read(|own| async move { own.oldest(user, count).await }).await
+        self.read(Operation::Inbox, |own| async move {
+            own.check_versions()?;
+            own.oldest(user, count).await
+        })
+        .await
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
-        self.check_versions()?;
         let own = self.collections.clone();
         self.write_parts(async move { own.change_inbox(user, &change).await }).await
     }
 }
 
 impl Mongo {
-    /// Runs a write of several parts on a task, and the clean-up after it. Once it has begun, a
-    /// failure may leave some of the parts written.
+    /// Runs a write of several parts on a task, as one operation, and the clean-up after it. Once
+    /// it has begun, a failure may leave some of the parts written.
     pub(crate) async fn write_parts<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<(T, InboxWork), Fault>> + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = self.shares.writes.take(1, self.deadline()).await?;
-        let task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
-        self.ended(task).await.map_err(|fault| match fault.into() {
-            Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
-            other => other,
-        })
+        let write = async {
+            self.collections.check_versions()?;
+            let permit = self.shares.writes.take(1, self.deadline()).await?;
+            let task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
+            self.ended(task).await.map_err(|fault| match fault.into() {
+                Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
+                other => other,
+            })
+        };
+        measure(Operation::Inbox, write).await
     }
 
     /// The output of a write. The clean-up after it is an operation of its own, for which the

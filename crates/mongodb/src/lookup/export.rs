@@ -21,6 +21,7 @@ use crate::schema::user::StoredUser;
 use crate::search::user_names::UserNames;
 use polynym_directory::{Error, ExportSnapshot, ExportedUser, Hold, Scanned, Tenant, TenantRecord};
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::{Operation, measure};
 
 /// The store at the time of the session's first find.
 pub struct Snapshot {
@@ -34,10 +35,14 @@ type Session = OwnedMutexGuard<ClientSession>;
 impl Snapshot {
     /// A snapshot of the store as it is now; `None` if MongoDB has no snapshots.
     pub async fn take(store: &Mongo) -> Result<Option<Self>, Error> {
+        measure(Operation::Scan, Self::open(store)).await
+    }
+
+    async fn open(store: &Mongo) -> Result<Option<Self>, Error> {
         let started = store.collections.client.start_session().snapshot(true).await;
         let mut session = started.map_err(Fault::from)?;
         if store.collections.is_routed {
-            let now = store.walk(|collections| async move { collections.cluster_time().await });
+            let now = store.walk_step(|own| async move { own.cluster_time().await });
             now.await?.iter().for_each(|now| session.advance_cluster_time(now));
         }
         let session = Arc::new(Mutex::new(session));
@@ -47,11 +52,24 @@ impl Snapshot {
             let options = FindOptions::default();
             all(&mut session, &collections.tenants, no_tenant, options).await.map(drop)
         };
-        Ok(snapshot.read(first).await?.map(|()| snapshot))
+        Ok(snapshot.read_step(first).await?.map(|()| snapshot))
+    }
+
+    /// Reads in the snapshot, as one operation.
+    async fn read<T, F>(
+        &self,
+        operation: Operation,
+        read: impl FnOnce(Arc<Collections>, Session) -> F,
+    ) -> Result<Option<T>, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Fault>> + Send + 'static,
+    {
+        measure(operation, self.read_step(read)).await
     }
 
     /// Reads in the snapshot, even if the caller leaves; `None` once MongoDB has dropped it.
-    async fn read<T, F>(
+    async fn read_step<T, F>(
         &self,
         read: impl FnOnce(Arc<Collections>, Session) -> F,
     ) -> Result<Option<T>, Error>
@@ -60,7 +78,7 @@ impl Snapshot {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let session = self.session.clone().lock_owned().await;
-        match self.store.walk(|collections| read(collections, session)).await {
+        match self.store.walk_step(|collections| read(collections, session)).await {
             Ok(found) => Ok(Some(found)),
             Err(fault) if fault.is_snapshot_gone() => Ok(None),
             Err(fault) => Err(fault.into()),
@@ -72,7 +90,7 @@ impl Snapshot {
 impl ExportSnapshot for Snapshot {
     async fn tenant(&self, name: &Tenant) -> Result<Option<Option<TenantRecord>>, Error> {
         let filter = doc! { ID: name.as_str() };
-        self.read(|collections, mut session| async move {
+        self.read(Operation::Tenant, |collections, mut session| async move {
             let options = FindOptions::default();
             let found = all(&mut session, &collections.tenants, filter, options).await?;
             found.first().map(|document| read_tenant(document)).transpose()
@@ -87,7 +105,7 @@ impl ExportSnapshot for Snapshot {
         limit: usize,
     ) -> Result<Option<Scanned<ExportedUser>>, Error> {
         let (filter, options) = users_of(tenant, after, limit);
-        self.read(|collections, mut session| async move {
+        self.read(Operation::Scan, |collections, mut session| async move {
             let found = all(&mut session, &collections.users, filter, options).await?;
             // Names of attributes do not change.
             let exported = |names: &UserNames, user: StoredUser| {
@@ -105,7 +123,7 @@ impl ExportSnapshot for Snapshot {
         limit: usize,
     ) -> Result<Option<Vec<Hold>>, Error> {
         let (filter, options) = ownerless_holds_of(tenant, after, limit);
-        self.read(|collections, mut session| async move {
+        self.read(Operation::Scan, |collections, mut session| async move {
             Ok(read_holds(&all(&mut session, &collections.identities, filter, options).await?))
         })
         .await

@@ -17,6 +17,10 @@ use polynym_directory::{
     Tenant, View,
 };
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::Operation;
+
+/// The finds of a sequence: one read at a time.
+type Finds = OwnedMutexGuard<OrderedFinds>;
 
 /// Reads in order.
 pub struct ReadSequence<'s> {
@@ -34,17 +38,18 @@ impl<'s> ReadSequence<'s> {
         Ok(Self { store, finds })
     }
 
-    /// Runs the next read.
+    /// Runs the next read, as one operation.
     async fn next<T, F>(
         &self,
-        read: impl FnOnce(Arc<Collections>, OwnedMutexGuard<OrderedFinds>) -> F,
+        operation: Operation,
+        read: impl FnOnce(Arc<Collections>, Finds) -> F,
     ) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let finds = self.finds.clone().lock_owned().await;
-        self.store.read(|collections| read(collections, finds)).await
+        self.store.read(operation, |collections| read(collections, finds)).await
     }
 }
 
@@ -52,10 +57,10 @@ impl<'s> ReadSequence<'s> {
 impl OrderedReads for ReadSequence<'_> {
     async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         let keys = keys.to_vec();
-        self.next(
-            |collections, mut finds| async move { collections.claims(&mut finds, &keys).await },
-        )
-        .await
+        let read = |collections: Arc<Collections>, mut finds: Finds| async move {
+            collections.claims(&mut finds, &keys).await
+        };
+        self.next(Operation::Claims, read).await
     }
 
     async fn ended_ownerships(
@@ -63,10 +68,10 @@ impl OrderedReads for ReadSequence<'_> {
         keys: &[IdentityKey],
     ) -> Result<Vec<EndedOwnerships>, Error> {
         let keys = keys.to_vec();
-        self.next(|collections, mut finds| async move {
+        let read = |collections: Arc<Collections>, mut finds: Finds| async move {
             collections.ended_ownerships(&mut finds, &keys).await
-        })
-        .await
+        };
+        self.next(Operation::Scan, read).await
     }
 
     async fn get(
@@ -76,7 +81,7 @@ impl OrderedReads for ReadSequence<'_> {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        self.next(|collections, mut finds| async move {
+        self.next(Operation::Get, |collections, mut finds| async move {
             let mut mode = ReadMode::Ordered { finds: &mut finds, time: collections.timeout };
             let ids = ids.iter().copied().map(Some);
             let (users, _) = collections.users(ids, &mut mode, view).await?;
@@ -93,7 +98,7 @@ impl OrderedReads for ReadSequence<'_> {
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         let tenant = tenant.clone();
-        self.next(|collections, mut finds| async move {
+        self.next(Operation::Scan, |collections, mut finds| async move {
             collections.history(&mut finds, &tenant, user, cursor, limit).await
         })
         .await

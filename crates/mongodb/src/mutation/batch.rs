@@ -19,10 +19,11 @@ use crate::mutation::visibility::Written;
 use crate::schema::request::{StoredRequest, request_key};
 use crate::schema::versions::Versions;
 use polynym_directory::{
-    ClaimWrite, Decision, Error, Mutation, Mutations, Outcome, PriorRequest, ReadRequest, ReadSet,
-    Write, WriteSet,
+    ClaimWrite, Decision, Error, Mutation, Outcome, PriorRequest, ReadRequest, ReadSet, Write,
+    WriteSet,
 };
 use polynym_identifier::IdentityKey;
+use polynym_store_common::operations::Operation;
 use polynym_store_common::searched::IndexedAttributes;
 
 /// The write set of each mutation; `None` if it needs a transaction of its own.
@@ -33,16 +34,20 @@ const MAX_CONCURRENT: usize = 8;
 
 impl Mongo {
     /// Executes mutations: as many as possible in one transaction, each of the others in its own.
+    /// Each is an operation.
     pub(crate) async fn all(&self, mutations: Vec<Mutation>) -> Vec<Result<Outcome, Error>> {
+        let begun = Operation::Mutate.begin();
         let mutations = Arc::new(mutations);
         let mut done = self.mutate_together(mutations.clone()).await;
         done.resize_with(mutations.len(), || None);
         let each = Arc::unwrap_or_clone(mutations).into_iter().zip(done);
-        let outcomes = each.map(|(mutation, done)| async {
-            match done {
+        let outcomes = each.map(|(mutation, done)| async move {
+            let outcome = match done {
                 Some(outcome) => Ok(outcome),
-                None => self.mutate(mutation).await,
-            }
+                None => self.mutate_alone(mutation).await,
+            };
+            begun.end(&outcome);
+            outcome
         });
         stream::iter(outcomes.collect::<Vec<_>>()).buffered(MAX_CONCURRENT).collect().await
     }
@@ -52,9 +57,8 @@ impl Mongo {
         if mutations.len() < 2 {
             return Vec::new();
         }
-        let together =
-            self.write(|collections| async move { collections.mutate_together(&mutations).await });
-        together.await.unwrap_or_default()
+        let together = |own: Arc<Collections>| async move { own.mutate_together(&mutations).await };
+        self.run_sharing(&self.shares.writes, together).await.unwrap_or_default()
     }
 }
 

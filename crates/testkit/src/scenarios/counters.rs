@@ -33,7 +33,8 @@ pub fn batch(server: LocalityId, number: u64, time: Timestamp, count: u64) -> Us
     }
 }
 
-fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {
+/// The query for all counters between two times.
+pub fn query(resolution: Resolution, from: Timestamp, to: Timestamp) -> UsageQuery {
     let from = resolution.floor(from);
     let (callers, metrics) = (Vec::new(), Vec::new());
     UsageQuery { tenant: Tenant::DEFAULT, from, to, resolution, callers, metrics }

@@ -11,6 +11,7 @@ pub mod deliveries;
 pub mod exports;
 pub mod histories;
 pub mod inbox;
+pub mod operations;
 pub mod store_command;
 pub mod tenant_history;
 pub mod transfer;
