@@ -67,64 +67,127 @@ impl fmt::Display for BulkKey {
     }
 }
 
-/// The kinds of inconsistency between users, claims, what searches read, histories, inboxes and
-/// bulk changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Inconsistency {
-    /// A user lists a key that has no claim.
-    Unclaimed,
-    /// A user lists a key whose claim names another user, who does not list it.
-    Misclaimed,
-    /// A user lists a key whose claim names that user, but with other data.
-    Differs,
-    /// Two users list the same key.
-    Shared,
-    /// A user lists a key whose claim, or whose claim's user, cannot be read.
-    Unclear,
-    /// A claim names a user who does not exist.
-    Ownerless,
-    /// A claim names a user who does not list its key.
-    Unlisted,
-    /// A claim without an owner or a hold.
-    Unowned,
-    /// A user has an attribute without a name.
-    Unnamed,
-    /// The index of searches lacks values of a user.
-    Unindexed,
-    /// An entry of the index of searches has a value that its user does not have.
-    StrayEntry,
-    /// A notice of a user has lost its content.
-    LostContent,
-    /// The content of a notice does not list a user who has it.
-    UnlistedNotice,
-    /// The content of a notice lists a user who does not have it, or nobody.
-    StrayContent,
-    /// A notice of a user who does not exist.
-    StrayNotice,
-    /// The events of a user's history do not end in the user's state.
-    History,
-    /// An ended ownership and the history of its user contradict each other.
-    Ownership,
-    /// A user lists another user as merged into it who was not.
-    Unmerged,
-    /// The undo data of a user's merge belongs to another user, or has values that no call can set.
-    DamagedUndo,
-    /// A merged user leads to no user, or to one who does not list it.
-    Orphan,
-    /// A bulk change is stored under another state or time than its own.
-    UnscheduledBulk,
-    /// Servers look for a bulk change at a time that is not its own.
-    StrayBulkTime,
-    /// A bulk change belongs to a tenant that does not exist.
-    TenantlessBulk,
-    /// A record among the users is not a user.
-    UnreadableUser,
-    /// A record among the claims is not a claim.
-    UnreadableClaim,
-    /// A record among the bulk changes is not that of its key.
-    UnreadableBulk,
-    /// A record among the notices is not a notice.
-    UnreadableNotice,
+/// Writes the kinds of inconsistency: of each its name, a word for programs, what is wrong, and
+/// how it is repaired, or why it is left unchanged.
+macro_rules! inconsistencies {
+    ($($kind:ident $word:literal $text:literal $treatment:ident $remedy:literal;)*) => {
+        /// The kinds of inconsistency between users, claims, what searches read, histories, inboxes
+        /// and bulk changes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Inconsistency {
+            $(#[doc = $text] $kind,)*
+        }
+
+        impl Inconsistency {
+            const fn row(self) -> Row {
+                match self {
+                    $(Self::$kind => Row {
+                        word: $word,
+                        text: $text,
+                        treatment: Treatment::$treatment,
+                        remedy: $remedy,
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+/// What is known about a kind of inconsistency.
+struct Row {
+    word: &'static str,
+    text: &'static str,
+    treatment: Treatment,
+    remedy: &'static str,
+}
+
+enum Treatment {
+    Repair,
+    Leave,
+}
+
+inconsistencies! {
+    Unclaimed "unclaimed"
+        "an identity that a user lists has no claim"
+        Repair "the claim is created";
+    Misclaimed "misclaimed"
+        "the claim on an identity that a user lists names a user who does not list it"
+        Repair "the claim is given to the user who lists the key";
+    Differs "differs"
+        "the claim on an identity has other data than its user"
+        Repair "the claim is rewritten";
+    Shared "shared"
+        "two users list the same identity"
+        Leave "unlink it from one of the two users";
+    Unclear "unclear"
+        "an identity that a user lists has a claim, or a claim's user, that cannot be read"
+        Leave "repair the unreadable records first";
+    Ownerless "ownerless"
+        "a claim names a user who does not exist"
+        Repair "the claim is deleted";
+    Unlisted "unlisted"
+        "a claim names a user who does not list its key"
+        Repair "the claim is deleted";
+    Unowned "unowned"
+        "a claim has no owner"
+        Repair "the claim is deleted";
+    Unnamed "unnamed"
+        "an attribute of a user has no name"
+        Leave "restore a backup that has the name";
+    Unindexed "unindexed"
+        "the index of searches lacks values that a user has"
+        Repair "the missing entries are added";
+    StrayEntry "stray_entry"
+        "an entry of the index of searches has a value that its user does not have"
+        Repair "the entry is deleted";
+    LostContent "lost_content"
+        "a notice of a user has lost its content"
+        Repair "the notice is deleted";
+    UnlistedNotice "unlisted_notice"
+        "the content of a notice does not list a user who has it"
+        Repair "the user is listed";
+    StrayContent "stray_content"
+        "the content of a notice lists a user who does not have it, or nobody"
+        Repair "the user is no longer listed, or the content is deleted";
+    StrayNotice "stray_notice"
+        "a notice is in the inbox of a user who does not exist"
+        Repair "the notice is deleted";
+    History "history"
+        "the events of a user's history do not end in the user's state"
+        Leave "the true history is unknown";
+    Ownership "ownership"
+        "an ended ownership of an identity and the history of its user differ"
+        Leave "the true history is unknown";
+    Unmerged "unmerged"
+        "a user lists another one as merged into it that was not"
+        Repair "it no longer lists the other user";
+    DamagedUndo "damaged_undo"
+        "the undo data of a user's merge belongs to another user, or no call can set it"
+        Repair "the undo data is removed";
+    Orphan "orphan"
+        "a merged user leads to no user who lists it"
+        Leave "import its primary, or purge it";
+    UnscheduledBulk "unscheduled_bulk"
+        "a bulk change is stored under another state or time than its own"
+        Repair "it is stored under its own";
+    StrayBulkTime "stray_bulk_time"
+        "a bulk change is due at a time that is not its own"
+        Repair "the entry is deleted";
+    TenantlessBulk "tenantless_bulk"
+        "a bulk change belongs to a tenant that does not exist"
+        Repair "it is deleted";
+    UnreadableUser "unreadable_user"
+        "a record among the users is not a user"
+        Leave "this program did not write it: it is left unchanged";
+    UnreadableClaim "unreadable_claim"
+        "a record among the claims is not a claim"
+        Leave "this program did not write it: it is left unchanged";
+    UnreadableBulk "unreadable_bulk"
+        "a record among the bulk changes is not that of its key"
+        Leave "this program did not write it: it is left unchanged";
+    UnreadableNotice "unreadable_notice"
+        "a record among the notices is not a notice"
+        Leave "this program did not write it: it is left unchanged";
 }
 
 /// The state of a fault after a verification.
@@ -172,162 +235,25 @@ pub struct Summary {
 }
 
 impl Inconsistency {
-    /// All kinds.
-    pub const ALL: [Self; 27] = [
-        Self::Unclaimed,
-        Self::Misclaimed,
-        Self::Differs,
-        Self::Shared,
-        Self::Unclear,
-        Self::Ownerless,
-        Self::Unlisted,
-        Self::Unowned,
-        Self::Unnamed,
-        Self::Unindexed,
-        Self::StrayEntry,
-        Self::LostContent,
-        Self::UnlistedNotice,
-        Self::StrayContent,
-        Self::StrayNotice,
-        Self::History,
-        Self::Ownership,
-        Self::Unmerged,
-        Self::DamagedUndo,
-        Self::Orphan,
-        Self::UnscheduledBulk,
-        Self::StrayBulkTime,
-        Self::TenantlessBulk,
-        Self::UnreadableUser,
-        Self::UnreadableClaim,
-        Self::UnreadableBulk,
-        Self::UnreadableNotice,
-    ];
-
     /// Whether the user's record decides the repair.
     pub const fn is_repairable(self) -> bool {
-        match self {
-            Self::Unclaimed | Self::Misclaimed | Self::Differs => true,
-            Self::Ownerless | Self::Unlisted | Self::Unowned => true,
-            Self::Unindexed | Self::StrayEntry => true,
-            Self::LostContent | Self::UnlistedNotice => true,
-            Self::StrayContent | Self::StrayNotice => true,
-            Self::Unmerged | Self::DamagedUndo => true,
-            Self::UnscheduledBulk | Self::StrayBulkTime | Self::TenantlessBulk => true,
-            Self::Shared | Self::Unclear | Self::Unnamed => false,
-            Self::History | Self::Ownership | Self::Orphan => false,
-            Self::UnreadableUser | Self::UnreadableClaim => false,
-            Self::UnreadableBulk | Self::UnreadableNotice => false,
-        }
+        matches!(self.row().treatment, Treatment::Repair)
     }
 
     /// A word for programs.
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Unclaimed => "unclaimed",
-            Self::Misclaimed => "misclaimed",
-            Self::Differs => "differs",
-            Self::Shared => "shared",
-            Self::Unclear => "unclear",
-            Self::Ownerless => "ownerless",
-            Self::Unlisted => "unlisted",
-            Self::Unowned => "unowned",
-            Self::Unnamed => "unnamed",
-            Self::Unindexed => "unindexed",
-            Self::StrayEntry => "stray_entry",
-            Self::LostContent => "lost_content",
-            Self::UnlistedNotice => "unlisted_notice",
-            Self::StrayContent => "stray_content",
-            Self::StrayNotice => "stray_notice",
-            Self::History => "history",
-            Self::Ownership => "ownership",
-            Self::Unmerged => "unmerged",
-            Self::DamagedUndo => "damaged_undo",
-            Self::Orphan => "orphan",
-            Self::UnscheduledBulk => "unscheduled_bulk",
-            Self::StrayBulkTime => "stray_bulk_time",
-            Self::TenantlessBulk => "tenantless_bulk",
-            Self::UnreadableUser => "unreadable_user",
-            Self::UnreadableClaim => "unreadable_claim",
-            Self::UnreadableBulk => "unreadable_bulk",
-            Self::UnreadableNotice => "unreadable_notice",
-        }
+        self.row().word
     }
 
     /// The repair of a fault, or the reason why it has none.
     pub const fn remedy(self) -> &'static str {
-        match self {
-            Self::Unclaimed => "the claim is created",
-            Self::Misclaimed => "the claim is given to the user who lists the key",
-            Self::Differs => "the claim is rewritten",
-            Self::Ownerless | Self::Unlisted | Self::Unowned => "the claim is deleted",
-            Self::Unnamed => "restore a backup that has the name",
-            Self::Unindexed => "the missing entries are added",
-            Self::StrayEntry => "the entry is deleted",
-            Self::LostContent | Self::StrayNotice => "the notice is deleted",
-            Self::UnlistedNotice => "the user is listed",
-            Self::StrayContent => "the user is no longer listed, or the content is deleted",
-            Self::History | Self::Ownership => "the true history is unknown",
-            Self::Unmerged => "it no longer lists the other user",
-            Self::DamagedUndo => "the undo data is removed",
-            Self::Orphan => "import its primary, or purge it",
-            Self::Shared => "unlink it from one of the two users",
-            Self::Unclear => "repair the unreadable records first",
-            Self::UnscheduledBulk => "it is stored under its own",
-            Self::StrayBulkTime => "the entry is deleted",
-            Self::TenantlessBulk => "it is deleted",
-            Self::UnreadableUser
-            | Self::UnreadableClaim
-            | Self::UnreadableBulk
-            | Self::UnreadableNotice => "this program did not write it: it is left unchanged",
-        }
+        self.row().remedy
     }
 }
 
 impl fmt::Display for Inconsistency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unclaimed => "an identity that a user lists has no claim",
-            Self::Misclaimed => {
-                "the claim on an identity that a user lists names a user who does not list it"
-            }
-            Self::Differs => "the claim on an identity has other data than its user",
-            Self::Shared => "two users list the same identity",
-            Self::Unclear => {
-                "an identity that a user lists has a claim, or a claim's user, that cannot be read"
-            }
-            Self::Ownerless => "a claim names a user who does not exist",
-            Self::Unlisted => "a claim names a user who does not list its key",
-            Self::Unowned => "a claim has no owner",
-            Self::Unnamed => "an attribute of a user has no name",
-            Self::Unindexed => "the index of searches lacks values that a user has",
-            Self::StrayEntry => {
-                "an entry of the index of searches has a value that its user does not have"
-            }
-            Self::LostContent => "a notice of a user has lost its content",
-            Self::UnlistedNotice => "the content of a notice does not list a user who has it",
-            Self::StrayContent => {
-                "the content of a notice lists a user who does not have it, or nobody"
-            }
-            Self::StrayNotice => "a notice is in the inbox of a user who does not exist",
-            Self::History => "the events of a user's history do not end in the user's state",
-            Self::Ownership => {
-                "an ended ownership of an identity and the history of its user differ"
-            }
-            Self::Unmerged => "a user lists another one as merged into it that was not",
-            Self::DamagedUndo => {
-                "the undo data of a user's merge belongs to another user, or no call can set it"
-            }
-            Self::Orphan => "a merged user leads to no user who lists it",
-            Self::UnscheduledBulk => {
-                "a bulk change is stored under another state or time than its own"
-            }
-            Self::StrayBulkTime => "a bulk change is due at a time that is not its own",
-            Self::TenantlessBulk => "a bulk change belongs to a tenant that does not exist",
-            Self::UnreadableUser => "a record among the users is not a user",
-            Self::UnreadableClaim => "a record among the claims is not a claim",
-            Self::UnreadableBulk => "a record among the bulk changes is not that of its key",
-            Self::UnreadableNotice => "a record among the notices is not a notice",
-        })
+        f.write_str(self.row().text)
     }
 }
 
