@@ -49,7 +49,7 @@ use crate::presence::heartbeat::{Closing, Heartbeat};
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
 use crate::setup::token_key::token_key;
-use polynym_directory::{Backend, Error, LookUps};
+use polynym_directory::{Backend, LookUps};
 use polynym_layers::lookup_cache::LookupCache;
 use polynym_store_common::owner_hints::OwnerHints;
 

@@ -201,7 +201,8 @@ async fn inboxes(calls: &mut Calls, store: &Backend) {
     calls.one("Inboxes::begin_notice", inbox, begin).await.unwrap();
     let deliver = inboxes.deliver(Arc::new(delivery(notice, START, user)));
     calls.one("Inboxes::deliver", inbox, deliver).await.unwrap();
-    let holders = inboxes.holders(notice, START, &[user]);
+    let users = [user];
+    let holders = inboxes.holders(notice, START, &users);
     calls.one("Inboxes::holders", inbox, holders).await.unwrap();
     let list = inboxes.inboxes(&Tenant::DEFAULT, user);
     calls.one("Inboxes::inboxes", inbox, list).await.unwrap();
