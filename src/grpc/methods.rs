@@ -15,6 +15,8 @@ use polynym_transport::method::{Handler, Method, MethodKind, Requirement};
 const MAX_BATCH_BYTES: usize = 1 << 20;
 /// The maximum request of RegistryService and AdminService: a full user.
 const MAX_USER_BYTES: usize = 64 << 10;
+/// The maximum request of StartBulkChange: a full list of users.
+const MAX_LIST_BYTES: usize = 5 << 19;
 
 /// The maximum number of open streams of each method on a server. A caller has half of them.
 const MAX_WATCHES: usize = 1_024;
@@ -140,7 +142,10 @@ fn registry(api: &Arc<Api>) -> Vec<Method> {
         REGISTRY.change("UndeleteUser", unary!(api.undelete_user)),
         REGISTRY.change("MergeUsers", unary!(api.merge_users)),
         REGISTRY.change("UnmergeUsers", unary!(api.unmerge_users)),
-        REGISTRY.change("StartBulkChange", unary!(api.start_bulk_change)),
+        Method {
+            max_message_bytes: MAX_LIST_BYTES,
+            ..REGISTRY.change("StartBulkChange", unary!(api.start_bulk_change))
+        },
         REGISTRY.view("GetBulkChange", unary!(api.get_bulk_change)),
         REGISTRY.view("ListBulkChanges", unary!(api.list_bulk_changes)),
         REGISTRY.change("StopBulkChange", unary!(api.stop_bulk_change)),

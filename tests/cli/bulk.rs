@@ -12,6 +12,9 @@ use super::client::{one, text};
 use super::{assert_fails, json, stderr, stdout};
 use crate::server::{Server, polynym};
 
+/// The id of no user.
+const NOBODY: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+
 /// A server with as many users as the two teams have, and a folder for files.
 fn teams(sizes: [usize; 2], arguments: &[&str]) -> (Server, TempDir) {
     let folder = tempfile::tempdir().unwrap();
@@ -72,10 +75,12 @@ fn a_filter_chooses_the_users_to_change() {
         answer,
         value!({
             "operation_id": operation, "changed": 11, "unchanged": 1, "skipped": 1, "failed": 0,
-            "remaining": 0, "reasons": {}, "left": null,
+            "reasons": {},
         })
     );
-    assert!(stderr(&output).contains(&format!("operation {operation}: 11 users to disable")));
+    let begun = format!("operation {operation}: the users that the filter matches to disable");
+    assert!(stderr(&output).contains(&begun), "{output:?}");
+    assert_eq!(one(&server, &["bulk", "get", &operation])["counts"]["changed"], "11");
     assert_eq!(count(&server, "state = DISABLED"), 12);
     assert_eq!(count(&server, "attributes.team = blue AND state = ACTIVE"), 2);
     let event = one(&server, &["user", "history", "handle:red5", "--limit", "1"]);
@@ -90,32 +95,43 @@ fn a_filter_chooses_the_users_to_change() {
     let delete = ["user", "delete", "--filter", "attributes.team = green"];
     assert_eq!(stdout(&server.run(&delete)), "12 users deleted\n");
     assert_eq!(count(&server, "state = DELETED"), 13);
-    assert!(
-        fs::read_dir(folder.path())
-            .unwrap()
-            .all(|file| { !file.unwrap().file_name().to_string_lossy().ends_with(".left") })
-    );
+    let name = ["user", "set", "--filter", "state = ACTIVE", "--name", "Joe"];
+    assert_fails(&server.run(&name), 2, &["--name"]);
 }
 
 #[test]
-fn a_file_names_the_users_to_change_and_those_that_are_left() {
+fn a_file_names_the_users_to_change() {
     let (server, folder) = teams([3, 1], &[]);
     let id = one(&server, &["resolve", "handle:red1"])["user"]["userId"].clone();
     let file = folder.path().join("leavers.txt");
-    let named =
-        format!("# leavers\nhandle:red0\n{}\n\nhandle:nobody # typo\n", id.as_str().unwrap());
+    let named = format!(
+        "# leavers\nhandle:red0\n{}\n\nhandle:nobody # typo\njoe\n{NOBODY}\n",
+        id.as_str().unwrap()
+    );
     fs::write(&file, named).unwrap();
-    let delete = ["user", "delete", "--file", "leavers.txt", "--left", "again.txt"];
+    let delete = ["user", "delete", "--file", "leavers.txt"];
+    let dry = run_in(folder.path(), &server, &[&delete[..], &["--dry-run"]].concat());
+    let shown = stdout(&dry);
+    assert!(shown.contains("2 users would be deleted, 3 failed\n"), "{shown}");
+    assert!(shown.contains("┆ red 0") && shown.contains("┆ red 1"), "{shown}");
+    assert_eq!(count(&server, "state = DELETED"), 0);
     let output = run_in(folder.path(), &server, &delete);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stdout_of(&output).starts_with("2 users deleted, 1 failed"), "{output:?}");
-    assert!(stderr(&output).contains("continue with --file again.txt --operation-id delete-"));
-    let left = fs::read_to_string(folder.path().join("again.txt")).unwrap();
-    assert!(left.starts_with("handle:nobody # ") && left.lines().count() == 1, "{left}");
+    let shown = stdout_of(&output);
+    assert!(shown.starts_with("2 users deleted, 3 failed\n"), "{output:?}");
+    assert!(shown.contains("  1 USER_NOT_FOUND\n"), "{output:?}");
+    for name in ["handle:nobody # ", "joe # "] {
+        assert!(stderr(&output).lines().any(|line| line.starts_with(name)), "{output:?}");
+    }
 
-    fs::write(folder.path().join("again.txt"), left.replace("nobody", "red2")).unwrap();
+    fs::write(folder.path().join("again.txt"), "handle:red2\n").unwrap();
     let again = ["user", "delete", "--file", "again.txt", "--operation-id", "leavers"];
-    assert_eq!(stdout(&run_in(folder.path(), &server, &again)), "1 users deleted\n");
+    for _ in 0..2 {
+        assert_eq!(stdout(&run_in(folder.path(), &server, &again)), "1 users deleted\n");
+    }
+    let listed = one(&server, &["bulk", "get", "leavers"]);
+    assert_eq!((&listed["listedUsers"], &listed["filter"]), (&value!("1"), &value!(null)));
+    assert!(stdout(&server.run(&["bulk", "get", "leavers"])).contains("  list: 1 users\n"));
     assert_eq!(count(&server, "state = DELETED"), 3);
 
     fs::write(&file, "handle:blue0\nhadle:joe\n").unwrap();
@@ -133,40 +149,12 @@ fn a_file_names_the_users_to_change_and_those_that_are_left() {
     assert_eq!(count(&server, "state = DELETED"), 3);
 }
 
-/// Creates a token with a rate of calls a second.
-fn token(folder: &Path, name: &str, role: &str, calls: u32) -> String {
-    let credentials = folder.join("callers.toml");
-    let create = ["token", "create", name, "--role", role, "--credentials"];
-    let output =
-        polynym(&[&create[..], &[credentials.to_str().unwrap()]].concat()).output().unwrap();
-    let file = folder.join(format!("{name}.token"));
-    fs::write(&file, stdout(&output)).unwrap();
-    let callers = fs::read_to_string(&credentials).unwrap();
-    let (before, after) = callers.rsplit_once("role = ").unwrap();
-    let limited = format!("{before}rate = {{ calls = {calls} }}\nrole = {after}");
-    fs::write(&credentials, limited).unwrap();
-    file.to_str().unwrap().to_owned()
-}
-
 #[test]
-fn an_operation_stops_at_ctrl_c_and_continues_with_those_that_are_left() {
-    const USERS: usize = 120;
-    let folder = tempfile::tempdir().unwrap();
-    // With one call a second, the operation takes two minutes: it cannot end before the interrupt.
-    let slow = token(folder.path(), "slow", "registrar", 1);
-    let fast = token(folder.path(), "fast", "registrar", 10_000);
-    let viewer = token(folder.path(), "reader", "viewer", 10_000);
-    let credentials = folder.path().join("callers.toml");
-    let (server, _store) = teams([USERS, 0], &["--credentials", credentials.to_str().unwrap()]);
+fn an_operation_stops_at_ctrl_c_and_goes_on_by_its_id() {
+    const USERS: usize = 1_000;
+    let (server, folder) = teams([USERS, 0], &[]);
     let disable = ["user", "disable", "--filter", "attributes.team = red", "--json"];
-
-    // A role that is too low ends the operation at the first call.
-    let denied = [&disable[..], &["--token-file", &viewer, "--operation-id", "denied"]].concat();
-    let output = run_in(folder.path(), &server, &denied);
-    assert_fails(&output, 1, &["ROLE_DENIED"]);
-    assert_eq!(json_of(&output)["remaining"], USERS);
-
-    let arguments = [&disable[..], &["--token-file", &slow, "--operation-id", "leavers"]].concat();
+    let arguments = [&disable[..], &["--operation-id", "leavers"]].concat();
     let mut child = polynym(&arguments)
         .env("POLYNYM_SERVER", &server.url)
         .current_dir(folder.path())
@@ -174,32 +162,22 @@ fn an_operation_stops_at_ctrl_c_and_continues_with_those_that_are_left() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let disabled = || {
-        let count = ["user", "count", "state = DISABLED", "--token-file", &viewer];
-        stdout(&server.run(&count)).trim().parse::<usize>().unwrap()
-    };
     let start = Instant::now();
-    while disabled() == 0 {
+    while count(&server, "state = DISABLED") == 0 {
         assert!(start.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
     }
     let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(sent.unwrap().success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
-    let answer = json_of(&output);
-    let [changed, remaining] =
-        ["changed", "remaining"].map(|key| answer[key].as_u64().unwrap() as usize);
-    assert!(changed > 0 && remaining > 0 && changed + remaining == USERS, "{answer}");
-    assert_eq!(disabled(), changed);
-    let left = "polynym-leavers.left";
-    assert_eq!(answer["left"], left);
-    let lines = fs::read_to_string(folder.path().join(left)).unwrap().lines().count();
-    assert_eq!(lines, remaining);
+    assert!(stderr(&output).contains("--operation-id leavers"), "{output:?}");
+    let changed = json_of(&output)["changed"].as_u64().unwrap() as usize;
+    assert!(changed < USERS, "{output:?}");
+    assert_eq!(one(&server, &["bulk", "get", "leavers"])["state"], "BULK_CHANGE_STATE_STOPPED");
 
-    let again = ["user", "disable", "--file", left, "--operation-id", "leavers"];
-    let output = run_in(folder.path(), &server, &[&again[..], &["--token-file", &fast]].concat());
-    assert_eq!(stdout(&output), format!("{remaining} users disabled\n"));
-    assert_eq!(disabled(), USERS);
+    let output = run_in(folder.path(), &server, &arguments);
+    assert_eq!(json(&output)[0]["changed"], USERS);
+    assert_eq!(count(&server, "state = DISABLED"), USERS as i64);
 }
 
 /// The standard output, whatever the exit status.

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use conformance::StoreFactory;
 use locality_uuid::{Generator, Mode};
 use polynym_directory::{
-    Backend, BulkAction, BulkChange, BulkError, BulkState, BulkStep, Clock, Directory, Error,
-    Limits, Mutation, MutationKind, MutationReport, Mutations, Outcome, RunStep, StartBulkChange,
-    State, StoreClock, Tenant, Timestamp, View,
+    Backend, BulkAction, BulkChange, BulkError, BulkState, BulkStep, BulkUsers, Clock, Directory,
+    Error, Limits, Mutation, MutationKind, MutationReport, Mutations, Outcome, RunStep,
+    StartBulkChange, State, StoreClock, Tenant, Timestamp, View,
 };
 use polynym_embedded::Options;
 use tokio::time::{sleep, timeout};
@@ -116,8 +116,8 @@ impl Scene {
 
     async fn start_as(&self, tenant: &Tenant, id: &str, caller: &str, dry_run: bool) {
         let context = self.directory.context(tenant.clone(), caller, "StartBulkChange", "");
-        let (filter, action) = ("state = ACTIVE", BulkAction::Disable);
-        let request = StartBulkChange { id, filter, action, dry_run };
+        let users = BulkUsers::Matching("state = ACTIVE");
+        let request = StartBulkChange { id, users, action: BulkAction::Disable, dry_run };
         self.directory.start_bulk_change(context.into(), request).await.unwrap();
     }
 

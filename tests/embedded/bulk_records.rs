@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use polynym_directory::{
-    BulkChange, BulkChanges, BulkState, BulkStep, Error, Mutation, MutationKind, Mutations,
-    PolicyUpdate, StoreFile, Tenant, TenantChange, Timestamp,
+    BulkChange, BulkChanges, BulkList, BulkState, BulkStep, Error, Mutation, MutationKind,
+    Mutations, PolicyUpdate, StoreFile, Tenant, TenantChange, Timestamp,
 };
 use polynym_embedded::{self as embedded, Embedded};
 use redb::TableDefinition;
@@ -20,6 +20,12 @@ use crate::{database, open, users};
 type Row = (i64, bool, &'static [u8]);
 const CHANGES: TableDefinition<'_, (&str, &str), Row> = TableDefinition::new("bulk_changes");
 const TIMES: TableDefinition<'_, (i64, &str, &str), ()> = TableDefinition::new("bulk_times");
+const USERS: TableDefinition<'_, (&str, &str, u32), &[u8]> = TableDefinition::new("bulk_users");
+
+/// A bulk change of one listed user.
+fn listed(id: &str) -> BulkChange {
+    BulkChange { list: Some(BulkList::new(&[users::id(0)])), ..users::bulk_change(id) }
+}
 
 /// A store in this folder with running bulk changes.
 async fn store_with(folder: &Path, ids: &[&str]) -> Embedded {
@@ -102,7 +108,7 @@ async fn damaged_rows_hide_no_other_bulk_change() {
 async fn faults_of_bulk_changes_are_found_and_repaired() {
     let folder = tempfile::tempdir().unwrap();
     let store = store_with(folder.path(), &["lost", "late", "stopped", "sound"]).await;
-    let stored = store.bulk_changes(&Tenant::DEFAULT).await.unwrap();
+    let mut stored = store.bulk_changes(&Tenant::DEFAULT).await.unwrap();
     drop(store);
     let strays = damage(folder.path());
     let transaction = database(folder.path()).begin_write().unwrap();
@@ -120,6 +126,12 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
                 _ => {}
             }
         }
+        // Without its list; and a list without its bulk change.
+        let (bytes, due) = encoded(&listed("short"));
+        changes.insert(("default", "short"), (due, true, &*bytes)).unwrap();
+        times.insert((due, "default", "short"), ()).unwrap();
+        let mut users = transaction.open_table(USERS).unwrap();
+        users.insert(("default", "none", 0), &[0; 16][..]).unwrap();
         let gone = Tenant::parse("gone").unwrap();
         let (bytes, due) = encoded(&BulkChange { tenant: gone, ..users::bulk_change("orphan") });
         changes.insert(("gone", "orphan"), (due, true, &*bytes)).unwrap();
@@ -130,7 +142,7 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     let name = format!("embedded:{}", folder.path().display());
     let mut expected = vec!["unreadable_bulk"; 2];
     expected.extend(["unscheduled_bulk"; 3]);
-    expected.push("tenantless_bulk");
+    expected.extend(["tenantless_bulk", "lost_bulk_users", "stray_bulk_users"]);
     expected.extend(vec!["stray_bulk_time"; strays]);
     expected.sort_unstable();
     for arguments in [&[][..], &["--repair"]] {
@@ -138,18 +150,19 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
         found.sort_unstable();
         assert_eq!(found, expected, "{arguments:?}");
     }
-    let left: Vec<_> = findings(&[], &name).into_iter().map(|one| one.0).collect();
-    assert_eq!(left, ["unreadable_bulk"; 2]);
+    let mut left: Vec<_> = findings(&[], &name).into_iter().map(|one| one.0).collect();
+    left.sort_unstable();
+    assert_eq!(left, ["lost_bulk_users", "unreadable_bulk", "unreadable_bulk"]);
 
     let store = open(folder.path()).unwrap();
     let mut repaired = store.bulk_changes(&Tenant::DEFAULT).await.unwrap();
     repaired.sort_by(|one, other| one.id.cmp(&other.id));
-    let mut before = stored;
-    before.sort_by(|one, other| one.id.cmp(&other.id));
-    assert_eq!(repaired, before);
+    repaired.retain(|change| change.id != "short");
+    stored.sort_by(|one, other| one.id.cmp(&other.id));
+    assert_eq!(repaired, stored);
     let mut due = due(&store, 100).await;
     due.sort_unstable();
-    assert_eq!(due, ["late", "lost", "sound", "stopped"]);
+    assert_eq!(due, ["late", "lost", "short", "sound", "stopped"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,6 +170,9 @@ async fn the_bulk_changes_of_a_copy_have_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(store_with(&folder.path().join("store"), &["taken", "ended"]).await);
     let server = users::id(0);
+    let start = BulkStep::Start(Box::new(listed("listed")), [server].into());
+    let start = users::mutation_of(MutationKind::Bulk("listed".to_owned(), start));
+    store.mutate(start).await.unwrap();
     for (id, step) in
         [("taken", BulkStep::Take(server)), ("ended", BulkStep::Stop("ana".to_owned()))]
     {
@@ -172,6 +188,8 @@ async fn the_bulk_changes_of_a_copy_have_stopped() {
 
     let restored_store = open(&restored).unwrap();
     assert_eq!(due(&restored_store, 10).await, Vec::<String>::new());
+    let users = restored_store.listed_users(&Tenant::DEFAULT, "listed", 0).await.unwrap();
+    assert_eq!(users, [server]);
     let find = async |store: &Embedded, id| {
         store.bulk_change(&Tenant::DEFAULT, id).await.unwrap().unwrap()
     };

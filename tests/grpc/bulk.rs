@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use polynym_proto::v1;
 use polynym_proto::v1::bulk_action::{Action, Attributes, Delete};
+use polynym_proto::v1::start_bulk_change_request::Users;
 use polynym_proto::v1::{BulkAction, BulkChangeState, StartBulkChangeRequest};
 use tonic::{Code, Request};
 
@@ -16,6 +17,8 @@ use crate::support::scenarios::histories::{events, of};
 use crate::support::status::{StatusDetails, status_details};
 
 const ID: &str = "bulk-1";
+/// The id of no user.
+const NOBODY: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
 /// A UUID with a time in the far future, as far as UUIDs have one.
 const FUTURE: &str = "fffffffe-0000-7000-8000-000000000000";
 
@@ -26,6 +29,11 @@ fn request(filter: &str) -> StartBulkChangeRequest {
         action: disable(),
         ..Default::default()
     }
+}
+
+fn listed(ids: &[&str]) -> StartBulkChangeRequest {
+    let user_ids = ids.iter().map(ToString::to_string).collect();
+    StartBulkChangeRequest { users: Some(Users { user_ids }), ..request("") }
 }
 
 /// The error of a start.
@@ -259,9 +267,17 @@ async fn what_cannot_be_run_is_refused() {
             },
             invalid("request_id"),
         ),
+        (listed(&[]), invalid("users.user_ids")),
+        (listed(&vec![NOBODY; 50_001]), invalid("users.user_ids")),
+        (
+            StartBulkChangeRequest { filter: "n = 1".to_owned(), ..listed(&[NOBODY]) },
+            invalid("users"),
+        ),
     ] {
         assert_eq!(refused(&mut client, request).await, expected);
     }
+    let id = refused(&mut client, listed(&[NOBODY, "joe"])).await;
+    assert_eq!((&*id.reason, &*id.fields[0]), ("USER_ID_INVALID", "users.user_ids[1]"));
     let filter = refused(&mut client, request("state = GONE")).await;
     assert_eq!((filter.code, &*filter.reason), (Code::InvalidArgument, "FILTER_INVALID"));
     let request_id =
@@ -293,4 +309,48 @@ async fn deleted_users_are_skipped_or_already_deleted() {
     start(&mut client, delete).await;
     let counts = until_ended(&mut client, "delete").await.counts.unwrap();
     assert_eq!((counts.changed, counts.unchanged, counts.checked), (3, 1, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn listed_users_change_in_their_order() {
+    let (_server, mut client) = fresh().await;
+    create_users(&mut client, 310).await;
+    let ids = user_ids(&mut client).await;
+    let mut names: Vec<_> = ids.iter().map(String::as_str).take(250).collect();
+    names.extend([NOBODY, names[0]]);
+    let delete = v1::DeleteUserRequest { user_id: ids[1].clone(), ..Default::default() };
+    client.registry.delete_user(delete).await.unwrap();
+
+    let dry =
+        StartBulkChangeRequest { bulk_id: "dry".to_owned(), validate_only: true, ..listed(&names) };
+    start(&mut client, dry).await;
+    let dry = until_ended(&mut client, "dry").await;
+    assert_eq!(start(&mut client, listed(&names)).await.listed_users, 251);
+    let ended = until_ended(&mut client, ID).await;
+    assert_eq!(ended.state(), BulkChangeState::Completed);
+    assert_eq!(ended.counts, dry.counts, "what the dry run counts");
+    let counts = ended.counts.unwrap();
+    assert_eq!((counts.changed, counts.skipped, counts.checked), (249, 1, 251));
+    let failure = &ended.failures[0];
+    assert_eq!((&*failure.user_id, &*failure.reason), (NOBODY, "USER_NOT_FOUND"));
+    for (n, id) in ids.iter().enumerate().skip(2) {
+        let expected = if n < 250 { v1::State::Disabled } else { v1::State::Active };
+        assert_eq!(client.get(id).await.unwrap().state(), expected, "user {n}");
+    }
+
+    let again = start(&mut client, listed(&names)).await;
+    assert_eq!(again.state(), BulkChangeState::Completed, "the same list");
+    let other = refused(&mut client, listed(&names[1..])).await;
+    assert_eq!(other.reason, "BULK_CHANGE_EXISTS");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_list_is_accepted() {
+    let (_server, mut client) = fresh().await;
+    let ids: Vec<_> = (0..50_000).map(|n| format!("{}{n:06x}", &NOBODY[..30])).collect();
+    let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+    assert_eq!(start(&mut client, listed(&ids)).await.listed_users, 50_000);
+    let stop = v1::StopBulkChangeRequest { bulk_id: ID.to_owned(), ..Default::default() };
+    let stopped = client.registry.stop_bulk_change(stop).await.unwrap().into_inner();
+    assert_eq!(stopped.bulk_change.unwrap().state(), BulkChangeState::Stopped);
 }

@@ -2073,14 +2073,14 @@ func (*BulkAction_Delete_) isBulkAction_Action() {}
 
 func (*BulkAction_Attributes_) isBulkAction_Action() {}
 
-// A change of the users that a filter matches.
+// A change of the users that a filter matches, or of listed ones.
 type BulkChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its id. The events of its users have it as their operation id.
 	BulkId string `protobuf:"bytes,1,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
 	// The tenant.
 	Tenant string `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The filter.
+	// The filter. Empty with a list.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// The change.
 	Action *BulkAction `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
@@ -2107,7 +2107,9 @@ type BulkChange struct {
 	EndReason string `protobuf:"bytes,14,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
 	// The reason of the error, such as `STORE_UNAVAILABLE`, for which its next users are being retried. Empty unless they
 	// are.
-	WaitReason    string `protobuf:"bytes,15,opt,name=wait_reason,json=waitReason,proto3" json:"wait_reason,omitempty"`
+	WaitReason string `protobuf:"bytes,15,opt,name=wait_reason,json=waitReason,proto3" json:"wait_reason,omitempty"`
+	// The number of its users, if it was started with a list.
+	ListedUsers   int64 `protobuf:"varint,16,opt,name=listed_users,json=listedUsers,proto3" json:"listed_users,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2247,6 +2249,13 @@ func (x *BulkChange) GetWaitReason() string {
 	return ""
 }
 
+func (x *BulkChange) GetListedUsers() int64 {
+	if x != nil {
+		return x.ListedUsers
+	}
+	return 0
+}
+
 // Starts a bulk change.
 type StartBulkChangeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2256,14 +2265,16 @@ type StartBulkChangeRequest struct {
 	// Empty: the `request_id` or, without one, a new UUID. An id that ends in a UUID with a time (version 7) is refused if
 	// the time is more than five minutes ahead.
 	BulkId string `protobuf:"bytes,2,opt,name=bulk_id,json=bulkId,proto3" json:"bulk_id,omitempty"`
-	// The filter, as SearchUsers has it. Empty: all users.
+	// The filter, as SearchUsers has it. Empty: all users, or those of `users`.
 	Filter string `protobuf:"bytes,3,opt,name=filter,proto3" json:"filter,omitempty"`
 	// The change.
 	Action *BulkAction `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	// Whether to count what would happen without changing anything.
 	ValidateOnly bool `protobuf:"varint,5,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// An idempotency key: a UUID. It is the id of the bulk change if there is no other.
-	RequestId     string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,6,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The users to change, in this order, in place of a filter.
+	Users         *StartBulkChangeRequest_Users `protobuf:"bytes,7,opt,name=users,proto3" json:"users,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2338,6 +2349,13 @@ func (x *StartBulkChangeRequest) GetRequestId() string {
 		return x.RequestId
 	}
 	return ""
+}
+
+func (x *StartBulkChangeRequest) GetUsers() *StartBulkChangeRequest_Users {
+	if x != nil {
+		return x.Users
+	}
+	return nil
 }
 
 // The bulk change.
@@ -3204,7 +3222,7 @@ func (x *BulkChange_Failure) GetReason() string {
 	return ""
 }
 
-// The users that matched the filter at their turn. `checked` is the sum of the others.
+// The listed users, or those that matched the filter at their turn. `checked` is the sum of the others.
 type BulkChange_Counts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Users that were processed.
@@ -3284,6 +3302,53 @@ func (x *BulkChange_Counts) GetSkipped() int64 {
 		return x.Skipped
 	}
 	return 0
+}
+
+// A list of users.
+type StartBulkChangeRequest_Users struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Their ids: 1 to 50,000, which are 2 MB. One that is named again counts once. One that does not exist fails with
+	// `USER_NOT_FOUND`.
+	UserIds       []string `protobuf:"bytes,1,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartBulkChangeRequest_Users) Reset() {
+	*x = StartBulkChangeRequest_Users{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartBulkChangeRequest_Users) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartBulkChangeRequest_Users) ProtoMessage() {}
+
+func (x *StartBulkChangeRequest_Users) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartBulkChangeRequest_Users.ProtoReflect.Descriptor instead.
+func (*StartBulkChangeRequest_Users) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{29, 0}
+}
+
+func (x *StartBulkChangeRequest_Users) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
 }
 
 var File_polynym_v1_registry_service_proto protoreflect.FileDescriptor
@@ -3460,7 +3525,7 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\bSetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
 	"\x05value\x18\x02 \x01(\v2\x1a.polynym.v1.AttributeValueR\x05value:\x028\x01B\b\n" +
-	"\x06action\"\x9f\a\n" +
+	"\x06action\"\xc2\a\n" +
 	"\n" +
 	"BulkChange\x12\x17\n" +
 	"\abulk_id\x18\x01 \x01(\tR\x06bulkId\x12\x16\n" +
@@ -3482,7 +3547,8 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\n" +
 	"end_reason\x18\x0e \x01(\tR\tendReason\x12\x1f\n" +
 	"\vwait_reason\x18\x0f \x01(\tR\n" +
-	"waitReason\x1a<\n" +
+	"waitReason\x12!\n" +
+	"\flisted_users\x18\x10 \x01(\x03R\vlistedUsers\x1a<\n" +
 	"\fFailureCount\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x03R\x05users\x1a:\n" +
@@ -3494,7 +3560,7 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\achanged\x18\x02 \x01(\x03R\achanged\x12\x1c\n" +
 	"\tunchanged\x18\x03 \x01(\x03R\tunchanged\x12;\n" +
 	"\x06failed\x18\x04 \x03(\v2#.polynym.v1.BulkChange.FailureCountR\x06failed\x12\x18\n" +
-	"\askipped\x18\x05 \x01(\x03R\askipped\"\xd5\x01\n" +
+	"\askipped\x18\x05 \x01(\x03R\askipped\"\xb9\x02\n" +
 	"\x16StartBulkChangeRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x17\n" +
 	"\abulk_id\x18\x02 \x01(\tR\x06bulkId\x12\x16\n" +
@@ -3502,7 +3568,10 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x06action\x18\x04 \x01(\v2\x16.polynym.v1.BulkActionR\x06action\x12#\n" +
 	"\rvalidate_only\x18\x05 \x01(\bR\fvalidateOnly\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x06 \x01(\tR\trequestId\"R\n" +
+	"request_id\x18\x06 \x01(\tR\trequestId\x12>\n" +
+	"\x05users\x18\a \x01(\v2(.polynym.v1.StartBulkChangeRequest.UsersR\x05users\x1a\"\n" +
+	"\x05Users\x12\x19\n" +
+	"\buser_ids\x18\x01 \x03(\tR\auserIds\"R\n" +
 	"\x17StartBulkChangeResponse\x127\n" +
 	"\vbulk_change\x18\x01 \x01(\v2\x16.polynym.v1.BulkChangeR\n" +
 	"bulkChange\"G\n" +
@@ -3584,7 +3653,7 @@ func file_polynym_v1_registry_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_registry_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(ConflictPolicy)(0),                      // 0: polynym.v1.ConflictPolicy
 	(BulkChangeState)(0),                     // 1: polynym.v1.BulkChangeState
@@ -3637,41 +3706,42 @@ var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(*BulkChange_FailureCount)(nil),          // 48: polynym.v1.BulkChange.FailureCount
 	(*BulkChange_Failure)(nil),               // 49: polynym.v1.BulkChange.Failure
 	(*BulkChange_Counts)(nil),                // 50: polynym.v1.BulkChange.Counts
-	(*User)(nil),                             // 51: polynym.v1.User
-	(*fieldmaskpb.FieldMask)(nil),            // 52: google.protobuf.FieldMask
-	(*Identifier)(nil),                       // 53: polynym.v1.Identifier
-	(*Identity)(nil),                         // 54: polynym.v1.Identity
-	(*timestamppb.Timestamp)(nil),            // 55: google.protobuf.Timestamp
-	(*AttributeValue)(nil),                   // 56: polynym.v1.AttributeValue
+	(*StartBulkChangeRequest_Users)(nil),     // 51: polynym.v1.StartBulkChangeRequest.Users
+	(*User)(nil),                             // 52: polynym.v1.User
+	(*fieldmaskpb.FieldMask)(nil),            // 53: google.protobuf.FieldMask
+	(*Identifier)(nil),                       // 54: polynym.v1.Identifier
+	(*Identity)(nil),                         // 55: polynym.v1.Identity
+	(*timestamppb.Timestamp)(nil),            // 56: google.protobuf.Timestamp
+	(*AttributeValue)(nil),                   // 57: polynym.v1.AttributeValue
 }
 var file_polynym_v1_registry_service_proto_depIdxs = []int32{
-	51, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
-	51, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
-	51, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
-	52, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	51, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
-	53, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	51, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
-	53, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	51, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
-	53, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
-	53, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
-	51, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
-	53, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	51, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
-	53, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	51, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
-	51, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
-	51, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
-	51, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
-	51, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
+	52, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
+	52, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
+	52, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
+	53, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	52, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
+	54, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	52, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
+	54, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	52, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
+	54, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
+	54, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
+	52, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
+	54, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	52, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
+	54, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	52, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
+	52, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
+	52, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
+	52, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
+	52, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
 	0,  // 20: polynym.v1.MergeUsersRequest.conflict_policy:type_name -> polynym.v1.ConflictPolicy
-	51, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
+	52, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
 	26, // 22: polynym.v1.MergeUsersResponse.preview:type_name -> polynym.v1.MergePreview
-	54, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
+	55, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
 	41, // 24: polynym.v1.MergePreview.conflicts:type_name -> polynym.v1.MergePreview.Conflict
-	51, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
-	51, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
+	52, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
+	52, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
 	42, // 27: polynym.v1.UnmergeUsersResponse.not_restored:type_name -> polynym.v1.UnmergeUsersResponse.NotRestored
 	43, // 28: polynym.v1.BulkAction.disable:type_name -> polynym.v1.BulkAction.Disable
 	44, // 29: polynym.v1.BulkAction.enable:type_name -> polynym.v1.BulkAction.Enable
@@ -3681,62 +3751,63 @@ var file_polynym_v1_registry_service_proto_depIdxs = []int32{
 	1,  // 33: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
 	50, // 34: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
 	49, // 35: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
-	55, // 36: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
-	55, // 37: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
-	55, // 38: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
+	56, // 36: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
+	56, // 37: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
+	56, // 38: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
 	29, // 39: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
-	30, // 40: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 41: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 42: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
-	30, // 43: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 44: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	56, // 45: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
-	56, // 46: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
-	53, // 47: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	47, // 48: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
-	56, // 49: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
-	48, // 50: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
-	2,  // 51: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
-	4,  // 52: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
-	6,  // 53: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
-	8,  // 54: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
-	10, // 55: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
-	14, // 56: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
-	12, // 57: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
-	16, // 58: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
-	18, // 59: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
-	20, // 60: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
-	22, // 61: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
-	24, // 62: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
-	27, // 63: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
-	31, // 64: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
-	33, // 65: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
-	35, // 66: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
-	37, // 67: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
-	39, // 68: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
-	3,  // 69: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
-	5,  // 70: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
-	7,  // 71: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
-	9,  // 72: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
-	11, // 73: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
-	15, // 74: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
-	13, // 75: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
-	17, // 76: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
-	19, // 77: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
-	21, // 78: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
-	23, // 79: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
-	25, // 80: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
-	28, // 81: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
-	32, // 82: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
-	34, // 83: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
-	36, // 84: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
-	38, // 85: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
-	40, // 86: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
-	69, // [69:87] is the sub-list for method output_type
-	51, // [51:69] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	51, // 40: polynym.v1.StartBulkChangeRequest.users:type_name -> polynym.v1.StartBulkChangeRequest.Users
+	30, // 41: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 42: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 43: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
+	30, // 44: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 45: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	57, // 46: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
+	57, // 47: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
+	54, // 48: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	47, // 49: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
+	57, // 50: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
+	48, // 51: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
+	2,  // 52: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
+	4,  // 53: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
+	6,  // 54: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
+	8,  // 55: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
+	10, // 56: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
+	14, // 57: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
+	12, // 58: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
+	16, // 59: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
+	18, // 60: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
+	20, // 61: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
+	22, // 62: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
+	24, // 63: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
+	27, // 64: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
+	31, // 65: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
+	33, // 66: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
+	35, // 67: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
+	37, // 68: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
+	39, // 69: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
+	3,  // 70: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
+	5,  // 71: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
+	7,  // 72: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
+	9,  // 73: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
+	11, // 74: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
+	15, // 75: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
+	13, // 76: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
+	17, // 77: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
+	19, // 78: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
+	21, // 79: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
+	23, // 80: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
+	25, // 81: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
+	28, // 82: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
+	32, // 83: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
+	34, // 84: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
+	36, // 85: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
+	38, // 86: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
+	40, // 87: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
+	70, // [70:88] is the sub-list for method output_type
+	52, // [52:70] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_registry_service_proto_init() }
@@ -3757,7 +3828,7 @@ func file_polynym_v1_registry_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_registry_service_proto_rawDesc), len(file_polynym_v1_registry_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   49,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

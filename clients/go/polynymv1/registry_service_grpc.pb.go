@@ -82,10 +82,10 @@ type RegistryServiceClient interface {
 	MergeUsers(ctx context.Context, in *MergeUsersRequest, opts ...grpc.CallOption) (*MergeUsersResponse, error)
 	// Undoes a merge, within the tenant's undo window: the secondary gets back what the primary still has of it.
 	UnmergeUsers(ctx context.Context, in *UnmergeUsersRequest, opts ...grpc.CallOption) (*UnmergeUsersResponse, error)
-	// Starts to change all users that a filter matches. The servers run the change in the background, one user at a time,
-	// as if the caller had called the method for each, and go on after a restart. If a bulk change with this id, filter,
-	// change and validate_only exists, returns it. RESOURCE_EXHAUSTED (`TOO_MANY_BULK_CHANGES`) if four are running in
-	// the tenant.
+	// Starts to change all users that a filter matches, or those of a list. The servers run the change in the
+	// background, one user at a time, as if the caller had called the method for each, and go on after a restart. If a
+	// bulk change with this id, filter or list, change and validate_only exists, returns it. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant.
 	StartBulkChange(ctx context.Context, in *StartBulkChangeRequest, opts ...grpc.CallOption) (*StartBulkChangeResponse, error)
 	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
 	// days after its end, unless a hundred newer ones follow.
@@ -329,10 +329,10 @@ type RegistryServiceServer interface {
 	MergeUsers(context.Context, *MergeUsersRequest) (*MergeUsersResponse, error)
 	// Undoes a merge, within the tenant's undo window: the secondary gets back what the primary still has of it.
 	UnmergeUsers(context.Context, *UnmergeUsersRequest) (*UnmergeUsersResponse, error)
-	// Starts to change all users that a filter matches. The servers run the change in the background, one user at a time,
-	// as if the caller had called the method for each, and go on after a restart. If a bulk change with this id, filter,
-	// change and validate_only exists, returns it. RESOURCE_EXHAUSTED (`TOO_MANY_BULK_CHANGES`) if four are running in
-	// the tenant.
+	// Starts to change all users that a filter matches, or those of a list. The servers run the change in the
+	// background, one user at a time, as if the caller had called the method for each, and go on after a restart. If a
+	// bulk change with this id, filter or list, change and validate_only exists, returns it. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant.
 	StartBulkChange(context.Context, *StartBulkChangeRequest) (*StartBulkChangeResponse, error)
 	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
 	// days after its end, unless a hundred newer ones follow.

@@ -26,6 +26,7 @@ use crate::config::{ChangeClient, Client, Flags};
 use change::{Change, show};
 use many::{Action, Subject};
 use polynym_proto::v1;
+use polynym_proto::v1::bulk_action::Attributes;
 use polynym_proto::v1::{CreateUserRequest, GetUserRequest, State, UpdateUserRequest};
 
 pub const EXAMPLES: &str = "\
@@ -223,10 +224,12 @@ async fn get(command: Get) -> Result<(), Failure> {
 async fn update(command: Update) -> Result<(), Failure> {
     check(&command)?;
     let Some(user) = command.subject.one() else {
-        let mask = mask(&command);
-        let display_name = command.name.unwrap_or_default();
-        let attributes = command.attributes.into_iter().map(|a| (a.name, a.value)).collect();
-        let action = Action::Update { mask, display_name, attributes };
+        if command.name.is_some() {
+            let message = "--name is of one user: leave it out";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        let set = command.attributes.into_iter().map(|a| (a.name, a.value)).collect();
+        let action = Action::Attributes(Attributes { set, remove: command.remove });
         return many::run(command.subject, command.change.of_many()?, action).await;
     };
     let session = Session::open(&command.change.settings).await?;

@@ -46,7 +46,7 @@ async fn step(f: &Fixture, id: &str, step: BulkStep) -> Result<Option<BulkChange
 /// A change of active users by this server.
 fn part_of(server: LocalityId) -> Result<BulkPart, Failure> {
     let filter = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
-    Ok(BulkPart { id: ID.to_owned(), server, filter })
+    Ok(BulkPart { id: ID.to_owned(), server, filter: Some(filter) })
 }
 
 /// Takes a step of a server.
@@ -64,7 +64,7 @@ async fn due_bulk_changes(f: &Fixture) -> Result<Vec<(Tenant, String)>, Error> {
 }
 
 async fn start(f: &Fixture, id: &str) -> Result<BulkChange, Failure> {
-    let started = step(f, id, BulkStep::Start(Box::new(new_change(f, id)))).await?;
+    let started = step(f, id, BulkStep::Start(Box::new(new_change(f, id)), Arc::default())).await?;
     Ok(started.ok_or("it was not started")?)
 }
 
@@ -132,7 +132,7 @@ pub async fn a_tenant_runs_few_bulk_changes_at_once(f: Fixture) -> Result<(), Fa
     create_tenant(&f).await?;
     let ids: Vec<_> = (0..3 * MAX_RUNNING).map(|n| format!("bulk-{n}")).collect();
     let starts = ids.iter().map(|id| {
-        let start = BulkStep::Start(Box::new(new_change(&f, id)));
+        let start = BulkStep::Start(Box::new(new_change(&f, id)), Arc::default());
         step(&f, id, start)
     });
     let mut refused = 0;
@@ -168,7 +168,7 @@ pub async fn bulk_changes_are_removed(f: Fixture) -> Result<(), Failure> {
     step(&f, ID, BulkStep::Remove).await?;
     ensure(store.bulk_change(&Tenant::DEFAULT, ID).await?.is_some(), "a running one is gone")?;
 
-    let other_start = BulkStep::Start(Box::new(new_change(&f, ID)));
+    let other_start = BulkStep::Start(Box::new(new_change(&f, ID)), Arc::default());
     let mut mutation = f.mutation_of(MutationKind::Bulk(ID.to_owned(), other_start));
     mutation.tenant = other.clone();
     let absent = f.apply(mutation).await;

@@ -48,6 +48,7 @@ pub fn cases() -> Vec<Case> {
             case(bulk::runs::servers_change_each_user_once),
             case(bulk::runs::a_caller_without_rights_changes_nobody),
             case(bulk::runs::an_id_is_used_again_for_another_bulk_change),
+            case(bulk::runs::listed_users_change),
             case(undoing::undone_operations_agree_with_a_model),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),

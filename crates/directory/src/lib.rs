@@ -34,7 +34,7 @@ pub use duplicates::pairs::DuplicatePair;
 pub use error::{BulkError, Category, Error, Invalid, ItemError, NotUndone};
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
-pub use model::bulk::change::{BulkAction, BulkChange, BulkState};
+pub use model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState};
 pub use model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
 pub use model::claim::{Claim, ClaimWrite};
 pub use model::event::{
@@ -70,7 +70,7 @@ pub use mutation::{
 };
 pub use search::{AccessPath, Class, Filter, Position, Range, Scalar, ScalarRef, SearchedUser};
 pub use service::Directory;
-pub use service::bulk::calls::StartBulkChange;
+pub use service::bulk::calls::{BulkUsers, StartBulkChange};
 pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,

@@ -1,14 +1,16 @@
 //! Bulk changes. Their tables exist once a tenant has had one.
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use redb::{ReadTransaction, ReadableTable, Table, WriteTransaction};
 
 use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, optional};
-use crate::schema::tables::{BULK_CHANGES, BULK_TIMES};
+use crate::schema::tables::{BULK_CHANGES, BULK_TIMES, BULK_USERS};
 use crate::store::Embedded;
+use polynym_directory::encoded::bulk_change::{decode_users, encode_users};
 use polynym_directory::{
-    BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Tenant, Timestamp,
+    BulkChange, BulkChangeKey, BulkChanges, BulkList, DueBulkChange, Error, Tenant, Timestamp,
 };
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 use polynym_store_common::operations::Operation;
@@ -21,6 +23,17 @@ const LAST_ID: &str = "\u{10ffff}";
 impl BulkChanges for Embedded {
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error> {
         self.on_snapshot(Operation::Bulk, |snapshot| snapshot.bulk_change(tenant, id))
+    }
+
+    async fn listed_users(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        batch: u32,
+    ) -> Result<Vec<LocalityId>, Error> {
+        self.on_snapshot(Operation::Bulk, |snapshot| {
+            snapshot.listed_users((tenant.as_str(), id, batch))
+        })
     }
 
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error> {
@@ -63,13 +76,15 @@ impl BulkChanges for Embedded {
 pub struct BulkTables<'t> {
     changes: Table<'t, (&'static str, &'static str), (i64, bool, &'static [u8])>,
     times: Table<'t, (i64, &'static str, &'static str), ()>,
+    /// Opened for lists alone.
+    transaction: &'t WriteTransaction,
 }
 
 impl<'t> BulkTables<'t> {
     /// Opens the tables, and creates them if they are missing.
     pub fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
         let changes = transaction.open_table(BULK_CHANGES)?;
-        Ok(Self { changes, times: transaction.open_table(BULK_TIMES)? })
+        Ok(Self { changes, times: transaction.open_table(BULK_TIMES)?, transaction })
     }
 
     /// A bulk change.
@@ -92,20 +107,41 @@ impl<'t> BulkTables<'t> {
     /// Stores a bulk change.
     pub fn put(&mut self, change: &BulkChange) -> Result<(), Fault> {
         let (tenant, id, due) = (change.tenant.as_str(), &*change.id, change.due_time());
-        self.remove((tenant, id))?;
+        self.remove_row((tenant, id))?;
         let row = (due.as_millis(), change.is_running(), &*change.encode());
         self.changes.insert((tenant, id), row)?;
         self.times.insert((due.as_millis(), tenant, id), ())?;
         Ok(())
     }
 
-    /// Removes a bulk change.
-    pub fn remove(&mut self, (tenant, id): (&str, &str)) -> Result<(), Fault> {
-        let due = self.changes.remove((tenant, id))?.map(|row| row.value().0);
-        if let Some(due) = due {
-            self.times.remove((due, tenant, id))?;
+    /// Stores the users of a new bulk change by a list.
+    pub fn put_users(&self, (tenant, id): (&str, &str), users: &[LocalityId]) -> Result<(), Fault> {
+        let mut rows = self.transaction.open_table(BULK_USERS)?;
+        for (users, n) in users.chunks(BulkList::BATCH_USERS).zip(0..) {
+            rows.insert((tenant, id, n), &*encode_users(users))?;
         }
         Ok(())
+    }
+
+    /// Removes a bulk change, and its list.
+    pub fn remove(&mut self, key: (&str, &str)) -> Result<(), Fault> {
+        if self.remove_row(key)?.is_some_and(|change| change.list.is_some()) {
+            self.remove_users(key)?;
+        }
+        Ok(())
+    }
+
+    fn remove_users(&self, key: (&str, &str)) -> Result<(), Fault> {
+        let mut rows = self.transaction.open_table(BULK_USERS)?;
+        Ok(rows.retain_in(batches_of(key), |_, _| false)?)
+    }
+
+    /// Removes a bulk change. Returns it, unless it is damaged.
+    fn remove_row(&mut self, (tenant, id): (&str, &str)) -> Result<Option<BulkChange>, Fault> {
+        let Some(row) = self.changes.remove((tenant, id))? else { return Ok(None) };
+        let (due, _, bytes) = row.value();
+        self.times.remove((due, tenant, id))?;
+        Ok(decode((tenant, id), bytes).ok())
     }
 
     /// Stops a bulk change, unless it cannot be read.
@@ -121,7 +157,8 @@ impl<'t> BulkTables<'t> {
     /// Repairs a fault, unless the bulk change cannot be read.
     pub fn repair(&mut self, fault: &BulkFault) -> Result<(), Fault> {
         match fault {
-            BulkFault::Unreadable(_) => {}
+            BulkFault::Unreadable(_) | BulkFault::LostUsers(_) => {}
+            BulkFault::StrayUsers(BulkKey { tenant, id }) => self.remove_users((tenant, id))?,
             BulkFault::Tenantless(BulkKey { tenant, id }) => self.remove((tenant, id))?,
             BulkFault::Unscheduled(BulkKey { tenant, id }) => {
                 if let Some(change) = read_change(&self.changes, (tenant, id))? {
@@ -147,6 +184,13 @@ impl Snapshot {
             return Ok(None);
         };
         read_change(&changes, (tenant.as_str(), id))
+    }
+
+    fn listed_users(&self, batch: (&str, &str, u32)) -> Result<Vec<LocalityId>, Fault> {
+        let rows = optional(self.transaction.open_table(BULK_USERS))?;
+        let row = rows.map(|rows| rows.get(batch)).transpose()?.flatten();
+        let users = row.map(|row| decode_users(row.value()).map_err(Fault::damaged));
+        Ok(users.transpose()?.unwrap_or_default())
     }
 
     fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Fault> {
@@ -238,6 +282,13 @@ fn readable(
 
 fn all_of(tenant: &Tenant) -> std::ops::RangeInclusive<(&str, &str)> {
     (tenant.as_str(), "")..=(tenant.as_str(), LAST_ID)
+}
+
+/// The batches of the list of a bulk change.
+pub fn batches_of<'k>(
+    (tenant, id): (&'k str, &'k str),
+) -> std::ops::RangeInclusive<(&'k str, &'k str, u32)> {
+    (tenant, id, 0)..=(tenant, id, u32::MAX)
 }
 
 /// Decodes a bulk change that is stored under this tenant and id.

@@ -1,10 +1,12 @@
 //! Bulk changes: documents of [`BULK`] by tenant and id. Each tenant has one more document, a
 //! counter that a transaction increments when it starts or resumes a bulk change: of two concurrent
-//! transactions one conflicts and counts again, so that the limit of running ones holds.
+//! transactions one conflicts and counts again, so that the limit of running ones holds. The
+//! batches of a list have documents of their own, after that of their bulk change.
 
 use std::iter;
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 use mongodb::bson::{Document, RawBsonRef, RawDocument, doc};
 
 use crate::client::error::Fault;
@@ -13,10 +15,11 @@ use crate::database::freshness::Key;
 use crate::database::operations::Mongo;
 use crate::database::transaction::{Transaction, expect_matched};
 use crate::schema::bson::{bytes, date, raw, read_fields, required};
-use crate::schema::fields::{BULK, EXPIRES_AT, ID, REVISION, RUNNING, TENANT, WIRE};
+use crate::schema::fields::{BULK, EXPIRES_AT, ID, LISTED, REVISION, RUNNING, TENANT, WIRE};
+use polynym_directory::encoded::bulk_change::{decode_users, encode_users};
 use polynym_directory::{
-    BulkChange, BulkChangeKey, BulkChanges, DueBulkChange, Error, Mutation, ReadRequest, ReadSet,
-    Tenant, Timestamp, Write, WriteSet,
+    BulkChange, BulkChangeKey, BulkChanges, BulkList, DueBulkChange, Error, Mutation, ReadRequest,
+    ReadSet, Tenant, Timestamp, Write, WriteSet,
 };
 use polynym_store_common::operations::Operation;
 use polynym_store_common::unreadable::report_unreadable_bulk;
@@ -32,6 +35,20 @@ impl BulkChanges for Mongo {
         self.read(Operation::Bulk, |own| async move {
             let found = own.find_document(&own.collection(BULK), by_id, doc! {}).await?;
             found.as_deref().map(read_change).transpose()
+        })
+        .await
+    }
+
+    async fn listed_users(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        batch: u32,
+    ) -> Result<Vec<LocalityId>, Error> {
+        let by_id = doc! { ID: batch_id(tenant, id, batch) };
+        self.read(Operation::Bulk, |own| async move {
+            let found = own.find_document(&own.collection(BULK), by_id, doc! {}).await?;
+            Ok(found.as_deref().map(read_users).transpose()?.unwrap_or_default())
         })
         .await
     }
@@ -136,6 +153,9 @@ impl Transaction<'_> {
                 Write::PutBulkChange(change) => {
                     self.put_bulk_change(change, begins(change, read_set)).await?;
                 }
+                Write::PutBulkUsers(id, users) => {
+                    self.put_bulk_users(&mutation.tenant, id, users).await?;
+                }
                 Write::RemoveBulkChange(id) => {
                     self.remove_bulk_change(&mutation.tenant, id).await?;
                 }
@@ -175,7 +195,31 @@ impl Transaction<'_> {
     /// Removes the bulk change that was read.
     async fn remove_bulk_change(&mut self, tenant: &Tenant, id: &str) -> Result<(), Fault> {
         let filter = doc! { ID: document_id(tenant, id), REVISION: self.bulk_revision };
-        expect_matched(self.execute(WriteCommand::delete_one(BULK, &filter)?).await?, 1)
+        expect_matched(self.execute(WriteCommand::delete_one(BULK, &filter)?).await?, 1)?;
+        self.remove_bulk_users(&document_id(tenant, id)).await
+    }
+
+    /// Stores the users of a new bulk change by a list.
+    async fn put_bulk_users(
+        &mut self,
+        tenant: &Tenant,
+        id: &str,
+        users: &[LocalityId],
+    ) -> Result<(), Fault> {
+        let batches = users.chunks(BulkList::BATCH_USERS).zip(0..);
+        let document = |(users, n): (&[LocalityId], u32)| {
+            raw(&doc! {
+                ID: batch_id(tenant, id, n), TENANT: tenant.as_str(), REVISION: 0_i64,
+                LISTED: bytes(encode_users(users)),
+            })
+        };
+        let documents = batches.map(document).collect::<Result<Vec<_>, _>>()?;
+        self.execute(WriteCommand::insert(BULK, documents)).await.map(drop)
+    }
+
+    /// Removes the list of the bulk change whose document has this id.
+    pub async fn remove_bulk_users(&mut self, document_id: &str) -> Result<(), Fault> {
+        self.execute(WriteCommand::delete(BULK, &all_under(document_id))?).await.map(drop)
     }
 }
 
@@ -203,9 +247,25 @@ fn document_id(tenant: &Tenant, id: &str) -> String {
     format!("{tenant}{SEPARATOR}{id}")
 }
 
+/// The id of the document of a batch of a list: no id of a bulk change has the separator.
+fn batch_id(tenant: &Tenant, id: &str, batch: u32) -> String {
+    format!("{tenant}{SEPARATOR}{id}{SEPARATOR}{batch:08}")
+}
+
+/// The users of the document of a batch.
+pub fn read_users(document: &RawDocument) -> Result<Vec<LocalityId>, Fault> {
+    let [users] = read_fields(document, [LISTED])?;
+    decode_users(required(LISTED, users, RawBsonRef::as_binary)?.bytes).map_err(Fault::damaged)
+}
+
 /// The filter for all documents of a tenant.
 fn all_of(tenant: &Tenant) -> Document {
-    let [first, end] = [SEPARATOR, AFTER_SEPARATOR].map(|last| format!("{tenant}{last}"));
+    all_under(tenant.as_str())
+}
+
+/// The filter for all documents whose ids begin with this and a separator.
+pub fn all_under(prefix: &str) -> Document {
+    let [first, end] = [SEPARATOR, AFTER_SEPARATOR].map(|last| format!("{prefix}{last}"));
     doc! { ID: { "$gte": first, "$lt": end } }
 }
 

@@ -61,7 +61,10 @@ pub fn bulk_change(id: &str) -> BulkChange {
 
 /// The mutation that starts [`bulk_change`].
 pub fn bulk_start(id: &str) -> Mutation {
-    mutation_of(MutationKind::Bulk(id.to_owned(), BulkStep::Start(Box::new(bulk_change(id)))))
+    mutation_of(MutationKind::Bulk(
+        id.to_owned(),
+        BulkStep::Start(Box::new(bulk_change(id)), Arc::default()),
+    ))
 }
 
 /// A mutation of any kind in a tenant without hold times.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::grpc::convert;
 use polynym_directory::{
-    BulkAction, BulkChange, Error, Invalid, StartBulkChange, Value,
+    BulkAction, BulkChange, BulkUsers, Error, Invalid, StartBulkChange, Value,
     encoded::bulk_change::bulk_change_message,
 };
 use polynym_proto::v1;
@@ -12,9 +12,20 @@ use polynym_proto::v1::bulk_action::{Action, Attributes};
 
 /// The bulk change to start.
 pub fn start(request: &v1::StartBulkChangeRequest) -> Result<StartBulkChange<'_>, Error> {
+    let users = match &request.users {
+        Some(_) if !request.filter.is_empty() => {
+            return Err(Error::invalid(
+                Invalid::Field,
+                "users",
+                "and a filter: use one of the two",
+            ));
+        }
+        Some(users) => BulkUsers::Listed(&users.user_ids),
+        None => BulkUsers::Matching(&request.filter),
+    };
     Ok(StartBulkChange {
         id: &request.bulk_id,
-        filter: &request.filter,
+        users,
         action: action(request.action.as_ref())?,
         dry_run: request.validate_only,
     })

@@ -159,7 +159,7 @@ async fn check_bulk_change(stores: &Alternating, n: usize) {
             other => panic!("a step without effect: {other:?}"),
         }
     };
-    let start = BulkStep::Start(Box::new(users::bulk_change(&id)));
+    let start = BulkStep::Start(Box::new(users::bulk_change(&id)), Arc::default());
     assert_eq!(step(start.clone()).await, BulkState::Running);
     assert_eq!(step(start).await, BulkState::Running);
     for _ in 0..3 {

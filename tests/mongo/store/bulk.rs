@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mongodb::bson::{Binary, Bson, DateTime, Document, doc, spec::BinarySubtype};
 use polynym_directory::{
-    BulkChange, BulkChanges, Mutations, PolicyUpdate, Tenant, TenantChange, Timestamp,
+    BulkChange, BulkChanges, BulkList, Mutations, PolicyUpdate, Tenant, TenantChange, Timestamp,
 };
 use polynym_mongodb::{InitOptions, Mongo, Options, init};
 
@@ -59,7 +59,11 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     let garbage = Bson::Binary(Binary { subtype: BinarySubtype::Generic, bytes: vec![255; 9] });
     let mut unreadable = with("broken", "w", garbage);
     unreadable.insert("d", early.clone());
+    let list = Some(BulkList::new(&[users::id(0)]));
+    let id = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 16] };
     let documents = [
+        bulk_document(&BulkChange { list, ..users::bulk_change("short") }, true),
+        doc! { "_id": "default/none/00000000", "t": "default", "r": 0_i64, "l": id },
         lost,
         with("early", "d", early),
         with("moved", "t", "other".into()),
@@ -79,7 +83,7 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     let mut listed = store.bulk_changes(&Tenant::DEFAULT).await.unwrap();
     listed.sort_by(|one, other| one.id.cmp(&other.id));
     let listed: Vec<_> = listed.iter().map(|change| &*change.id).collect();
-    assert_eq!(listed, ["early", "ended", "lost", "moved", "sound"]);
+    assert_eq!(listed, ["early", "ended", "lost", "moved", "short", "sound"]);
 
     let words = |arguments: &[&str]| {
         let found = findings(arguments, &uri).into_iter().map(|(word, _)| word);
@@ -87,15 +91,16 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
         found.sort_unstable();
         found
     };
-    let mut expected = vec!["tenantless_bulk", "unreadable_bulk", "unreadable_bulk"];
+    let mut expected = vec!["lost_bulk_users", "stray_bulk_users", "tenantless_bulk"];
+    expected.extend(["unreadable_bulk"; 2]);
     expected.extend(["unscheduled_bulk"; 4]);
     assert_eq!(words(&[]), expected);
     assert_eq!(words(&["--repair"]), expected);
-    assert_eq!(words(&[]), ["unreadable_bulk"; 2]);
+    assert_eq!(words(&[]), ["lost_bulk_users", "unreadable_bulk", "unreadable_bulk"]);
     let due = store.due_bulk_changes(now, 10).await.unwrap();
     let mut due: Vec<_> = due.into_iter().map(|change| change.key).collect();
     due.sort();
     let due: Vec<_> = due.iter().map(|(tenant, id)| (tenant.as_str(), &**id)).collect();
-    let repaired = ["early", "ended", "lost", "moved", "sound"].map(|id| ("default", id));
+    let repaired = ["early", "ended", "lost", "moved", "short", "sound"].map(|id| ("default", id));
     assert_eq!(due, repaired);
 }

@@ -1,6 +1,6 @@
 //! `polynym bulk`: changes of many users that the server makes.
 
-mod show;
+pub mod show;
 mod start;
 
 use clap::{Args, Subcommand};

@@ -25,21 +25,38 @@ pub async fn find(session: &Session, id: &str) -> Result<BulkChange, Failure> {
     Ok(answer.bulk_change.unwrap_or_default())
 }
 
-/// Shows the progress of a bulk change until it ends, and then the bulk change. Fails if it did not
-/// complete, or if users failed.
-pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failure> {
+/// Shows the progress of a bulk change until it ends, or until Ctrl-C. Returns whether Ctrl-C came
+/// first.
+pub async fn wait(session: &Session, started: BulkChange) -> Result<(BulkChange, bool), Failure> {
     let (mut change, is_terminal) = (started, std::io::stderr().is_terminal());
-    while change.state() == BulkChangeState::Running {
+    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut is_interrupted = false;
+    while change.state() == BulkChangeState::Running && !is_interrupted {
         if is_terminal {
             eprint!("\r{} ", counts(&change));
         }
-        tokio::time::sleep(POLL_INTERVAL).await;
+        tokio::select! {
+            () = tokio::time::sleep(POLL_INTERVAL) => {}
+            _ = &mut interrupt => is_interrupted = true,
+        }
         change = find(session, &change.bulk_id).await?;
     }
     if is_terminal {
         eprintln!();
     }
+    Ok((change, is_interrupted))
+}
+
+/// Shows the progress of a bulk change until it ends, and then the bulk change. Fails if it did not
+/// complete, or if users failed. After Ctrl-C it goes on.
+pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failure> {
+    let (change, is_interrupted) = wait(session, started).await?;
     show(session, &change)?;
+    if is_interrupted {
+        let id = printable(&change.bulk_id);
+        eprintln!("it goes on: `polynym bulk stop {id}` stops it");
+        return Err(Failure::Interrupted);
+    }
     let has_failed = change.counts.as_ref().is_some_and(|counts| !counts.failed.is_empty());
     match change.state() {
         BulkChangeState::Completed if !has_failed => Ok(()),
@@ -52,15 +69,14 @@ pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
     if session.json() {
         return output::print_message(change);
     }
-    let filter = match &*change.filter {
-        "" => "all users".to_owned(),
-        filter => printable(filter).into_owned(),
-    };
     let dry_run = if change.validate_only { " (dry run)" } else { "" };
     let mut lines = vec![
         format!("bulk change {}{dry_run}", printable(&change.bulk_id)),
         format!("  change: {}", action(change)),
-        format!("  filter: {filter}"),
+        match change.listed_users {
+            0 => format!("  filter: {}", filter(change)),
+            _ => format!("  list: {}", filter(change)),
+        },
         format!("  state: {}{}", state::bulk_word(change.state()), reason(change)),
         format!("  users: {}", counts(change)),
     ];
@@ -88,11 +104,20 @@ pub fn row(change: &BulkChange) -> [String; 6] {
     [
         printable(&change.bulk_id).into_owned(),
         format!("{}{dry_run}", action(change)),
-        printable(&change.filter).into_owned(),
+        filter(change),
         format!("{}{}", state::bulk_word(change.state()), reason(change)),
         checked.to_string(),
         printable(&change.caller).into_owned(),
     ]
+}
+
+/// The filter, or the number of listed users.
+fn filter(change: &BulkChange) -> String {
+    match (&*change.filter, change.listed_users) {
+        ("", 0) => "all users".to_owned(),
+        ("", users) => format!("{users} users"),
+        (filter, _) => printable(filter).into_owned(),
+    }
 }
 
 fn action(change: &BulkChange) -> String {

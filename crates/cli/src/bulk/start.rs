@@ -72,6 +72,7 @@ pub async fn start(command: Start) -> Result<(), Failure> {
         tenant: session.tenant(),
         bulk_id: session.operation_id().to_owned(),
         filter: command.filter,
+        users: None,
         action: Some(BulkAction { action: Some(action) }),
         validate_only: command.dry_run,
         request_id: request_id(None),

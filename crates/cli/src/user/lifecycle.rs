@@ -9,6 +9,7 @@ use crate::client::{Session, request_id};
 use crate::failure::Failure;
 use crate::output::{self, confirm, printable};
 use polynym_presentation::action::Action;
+use polynym_proto::v1::bulk_action::{Delete, Disable, Enable};
 use polynym_proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
@@ -19,8 +20,8 @@ Examples:
   polynym user disable --filter 'attributes.team = \"search\"' --dry-run
   polynym user disable --file leavers.txt --reason 'left the company'
 
-Many users change in many calls, with one operation id in their history. After Ctrl-C or a failure,
---file continues with the file of the users that are left.";
+Many users change in bulk changes of the server, with the operation id as theirs. Ctrl-C stops them:
+the same command with that --operation-id goes on.";
 pub const ENABLE: &str = "\
 Examples:
   polynym user enable handle:joe
@@ -70,15 +71,15 @@ pub struct Purge {
 }
 
 pub async fn disable(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Disable, many::Action::Disable).await
+    change(command, Action::Disable, many::Action::Disable(Disable {})).await
 }
 
 pub async fn enable(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Enable, many::Action::Enable).await
+    change(command, Action::Enable, many::Action::Enable(Enable {})).await
 }
 
 pub async fn delete(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Delete, many::Action::Delete).await
+    change(command, Action::Delete, many::Action::Delete(Delete {})).await
 }
 
 pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure> {
@@ -87,10 +88,10 @@ pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure
     call(&session, Action::Undelete, user_id, change).await
 }
 
-async fn change(command: Lifecycle, action: Action, many: many::Action) -> Result<(), Failure> {
+async fn change(command: Lifecycle, action: Action, bulk: many::Action) -> Result<(), Failure> {
     let Lifecycle { subject, change } = command;
     let Some(user) = subject.one() else {
-        return many::run(subject, change.of_many()?, many).await;
+        return many::run(subject, change.of_many()?, bulk).await;
     };
     let session = Session::open(&change.settings).await?;
     let user_id = user.id(&session).await?;

@@ -1,27 +1,33 @@
-//! Changes of many users: those that a filter matches, or those of a file. Each change is an
-//! ordinary call, so that the rights and limits of the caller apply. The history has one operation
-//! id for all of them.
+//! Changes of many users: those that a filter matches, or those of a file, by bulk changes of the
+//! server.
 
 mod action;
-mod apply;
-mod left;
-mod report;
-mod targets;
+mod names;
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::client::Session;
+use crate::bulk::show::wait;
 use crate::client::user_ref::{self, UserRef};
+use crate::client::{Session, request_id};
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
-use crate::output::confirm;
+use crate::output::{self, confirm, printable};
+use crate::text::filter_error::with_excerpt;
 pub use action::Action;
-use left::Left;
-use report::Report;
-use targets::{Source, Targets};
+use action::words;
+use names::{Users, read_file};
+use polynym_presentation::state;
+use polynym_proto::v1;
+use v1::{BulkAction, BulkChange, BulkChangeState, StartBulkChangeRequest};
+
+/// The users of one bulk change.
+const MAX_LISTED: usize = 50_000;
+/// The number of users that a dry run shows.
+const SHOWN: usize = 10;
 
 /// The users that a command changes: one, or many.
 #[derive(Args)]
@@ -34,8 +40,7 @@ pub struct Subject {
         conflicts_with_all = ["filter", "file"],
     )]
     user: Option<UserRef>,
-    /// Change the users that a filter matches, as `user search` does. A user that changes after the
-    /// search is not changed, and is listed in the file of `--left`.
+    /// Change the users that a filter matches, as `user search` does.
     #[arg(long, value_name = "FILTER", help_heading = HEADING, conflicts_with = "file")]
     filter: Option<String>,
     /// Change the users of a file, one per line: an id, or an identifier. `-` is standard input.
@@ -47,10 +52,6 @@ pub struct Subject {
     /// Do not ask for confirmation at a terminal.
     #[arg(long, help_heading = HEADING)]
     yes: bool,
-    /// The file for the users that are left, after a failure or Ctrl-C, instead of
-    /// polynym-OPERATION.left. `--file` reads it.
-    #[arg(long, value_name = "FILE", help_heading = HEADING)]
-    left: Option<PathBuf>,
 }
 
 const HEADING: &str = "Many users";
@@ -68,26 +69,190 @@ pub async fn run(
     settings: &Flags<ChangeClient>,
     action: Action,
 ) -> Result<(), Failure> {
-    let session = Session::open_operation(settings, action.name()).await?;
-    let source = match (subject.user, subject.filter, subject.file) {
-        (Some(user), ..) => Source::One(user),
-        (None, Some(filter), _) => Source::Filter(filter),
-        (None, None, file) => Source::File(file.unwrap_or_else(|| "-".into())),
+    let session = Session::open_operation(settings, words(&action).0).await?;
+    let is_stdin = subject.file.as_ref().is_some_and(|path| path.as_os_str() == "-");
+    let users = match (subject.user, subject.filter, subject.file) {
+        (_, Some(filter), _) => Users::matching(filter)?,
+        (_, _, Some(path)) => Users::named(&session, read_file(&path)?).await?,
+        (user, ..) => Users::named(&session, user.into_iter().collect()).await?,
     };
-    let is_stdin = matches!(&source, Source::File(path) if path.as_os_str() == "-");
-    let targets = Targets::find(&session, source, &action).await?;
-    let report = Report::new(&session, &action);
-    if subject.dry_run {
-        return report.dry_run(&targets);
+    let operation = Operation { session, action, dry_run: subject.dry_run };
+    if !subject.dry_run {
+        let verb = words(&operation.action).0;
+        let count = match &users {
+            Users::Matching(_) => "the users that the filter matches".to_owned(),
+            Users::Named { ids, .. } => format!("{} users", ids.len()),
+        };
+        if !subject.yes && !is_stdin && stdin().is_terminal() {
+            let question = format!("Do you want to {verb} {count}? Type yes: ");
+            confirm::require_answer(&question, "yes", "nothing was changed")?;
+        }
+        eprintln!("operation {}: {count} to {verb}", operation.session.operation_id());
+    }
+    operation.run(&users).await
+}
+
+/// A change of many users.
+struct Operation {
+    session: Session,
+    action: Action,
+    dry_run: bool,
+}
+
+/// The numbers of users by result.
+#[derive(Default)]
+struct Totals {
+    changed: i64,
+    unchanged: i64,
+    skipped: i64,
+    /// The failures by reason.
+    failed: BTreeMap<String, i64>,
+}
+
+impl Operation {
+    /// Changes the users, by one bulk change after the other if they are very many.
+    async fn run(&self, users: &Users) -> Result<(), Failure> {
+        let (mut totals, mut end) = (Totals::default(), Ok(()));
+        let (filter, lists, unknown) = match users {
+            Users::Matching(filter) => (&**filter, vec![None], &[][..]),
+            Users::Named { ids, unknown } => {
+                ("", ids.chunks(MAX_LISTED).map(Some).collect(), &**unknown)
+            }
+        };
+        for (name, reason) in unknown {
+            eprintln!("{} # {}", printable(name), printable(reason));
+            *totals.failed.entry(reason.clone()).or_default() += 1;
+        }
+        for (n, list) in lists.into_iter().enumerate() {
+            let (change, is_interrupted) = self.start(n, filter, list).await?;
+            totals.add(&change);
+            end = self.end(&change, is_interrupted);
+            if end.is_err() {
+                break;
+            }
+        }
+        self.report(&totals, users).await?;
+        match totals.failed.is_empty() || self.dry_run {
+            true => end,
+            false => end.and(Err(Failure::AlreadyReported)),
+        }
     }
 
-    let count = targets.eligible.len();
-    if !subject.yes && !is_stdin && stdin().is_terminal() && count > 0 {
-        let question = format!("{} {count} users? Type yes: ", action.title());
-        confirm::require_answer(&question, "yes", "nothing was changed")?;
+    /// Starts a bulk change, or resumes it, and waits for its end. Ctrl-C stops it.
+    async fn start(
+        &self,
+        n: usize,
+        filter: &str,
+        list: Option<&[String]>,
+    ) -> Result<(BulkChange, bool), Failure> {
+        let (session, registry) = (&self.session, self.session.registry());
+        let tenant = session.tenant();
+        let bulk_id = match (self.dry_run, n) {
+            (true, _) => format!("dry-run-{}", uuid::Uuid::now_v7()),
+            (false, 0) => session.operation_id().to_owned(),
+            (false, n) => format!("{}.{}", session.operation_id(), n + 1),
+        };
+        let users = |ids: &[String]| v1::start_bulk_change_request::Users { user_ids: ids.into() };
+        let request = StartBulkChangeRequest {
+            tenant: tenant.clone(),
+            bulk_id: bulk_id.clone(),
+            filter: filter.to_owned(),
+            users: list.map(users),
+            action: Some(BulkAction { action: Some(self.action.clone()) }),
+            validate_only: self.dry_run,
+            request_id: request_id(None),
+        };
+        let started = registry.start_bulk_change(request).await;
+        let started = session.answer(started.map_err(|error| with_excerpt(error, filter)))?;
+        let mut change = started.bulk_change.unwrap_or_default();
+        if matches!(change.state(), BulkChangeState::Stopped | BulkChangeState::Failed) {
+            let (tenant, bulk_id) = (tenant.clone(), bulk_id.clone());
+            let request = v1::ResumeBulkChangeRequest { tenant, bulk_id };
+            let resumed = session.answer(registry.resume_bulk_change(request).await)?;
+            change = resumed.bulk_change.unwrap_or_default();
+        }
+        let (change, is_interrupted) = wait(session, change).await?;
+        if !is_interrupted {
+            return Ok((change, false));
+        }
+        let request = v1::StopBulkChangeRequest { tenant, bulk_id };
+        let stopped = session.answer(registry.stop_bulk_change(request).await)?;
+        Ok((stopped.bulk_change.unwrap_or_default(), true))
     }
-    eprintln!("operation {}: {count} users to {}", session.operation_id(), action.name());
-    let path = subject.left.unwrap_or_else(|| Left::default_path(session.operation_id()));
-    let outcome = apply::apply(&session, &action, targets, Left::new(path)).await?;
-    report.finish(outcome)
+
+    /// Says how to go on after a bulk change that did not complete.
+    fn end(&self, change: &BulkChange, is_interrupted: bool) -> Result<(), Failure> {
+        if change.state() == BulkChangeState::Completed && !is_interrupted {
+            return Ok(());
+        }
+        let (id, reason) = (self.session.operation_id(), printable(&change.end_reason));
+        eprintln!("stopped ({reason}): the same command with --operation-id {id} goes on");
+        Err(if is_interrupted { Failure::Interrupted } else { Failure::AlreadyReported })
+    }
+
+    async fn report(&self, totals: &Totals, users: &Users) -> Result<(), Failure> {
+        let Totals { changed, unchanged, skipped, failed } = totals;
+        let first = match self.dry_run {
+            true => users.first(&self.session, &self.action).await?,
+            false => Vec::new(),
+        };
+        let first = &first[..first.len().min(SHOWN)];
+        let failed_users: i64 = failed.values().sum();
+        if self.session.json() {
+            let mut answer = serde_json::json!({
+                "changed": changed, "unchanged": unchanged, "skipped": skipped,
+                "failed": failed_users, "reasons": failed,
+            });
+            let (key, value) = match self.dry_run {
+                true => ("users", first.iter().map(|user| &*user.user_id).collect()),
+                false => ("operation_id", self.session.operation_id().into()),
+            };
+            answer[key] = value;
+            if self.dry_run {
+                answer["dry_run"] = true.into();
+            }
+            return output::print_json(&answer);
+        }
+        if !first.is_empty() {
+            let mut table = output::table(["user", "name", "state"]);
+            for user in first {
+                let name = printable(&user.display_name).into_owned();
+                table.add_row([user.user_id.clone(), name, state::word(user.state()).to_owned()]);
+            }
+            output::print_table(&table)?;
+        }
+        let done = words(&self.action).1;
+        let mut text = match *changed - first.len() as i64 {
+            _ if !self.dry_run => format!("{changed} users {done}"),
+            more if more <= 0 => format!("{changed} users would be {done}"),
+            more => format!(
+                "{changed} users would be {done} (the first {} are shown, {more} more follow)",
+                first.len()
+            ),
+        };
+        let others = [
+            (*unchanged, format!("were {done} already")),
+            (*skipped, "in other states were left out".to_owned()),
+            (failed_users, "failed".to_owned()),
+        ];
+        for (count, what) in others.iter().filter(|(count, _)| *count > 0) {
+            text += &format!(", {count} {what}");
+        }
+        for (reason, count) in failed {
+            text += &format!("\n  {count} {}", printable(reason));
+        }
+        output::print(&format!("{text}\n"))
+    }
+}
+
+impl Totals {
+    fn add(&mut self, change: &BulkChange) {
+        let counts = change.counts.clone().unwrap_or_default();
+        self.changed += counts.changed;
+        self.unchanged += counts.unchanged;
+        self.skipped += counts.skipped;
+        for one in counts.failed {
+            *self.failed.entry(one.reason).or_default() += one.users;
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use locality_uuid::{Generator, Mode};
 use polynym_directory::{
-    BulkAction, BulkChange, BulkError, BulkState, BulkStep, ConflictPolicy, Directory, Error,
-    Limits, Mutation, NewUser, StartBulkChange, State, Tenant, UserChange, Value,
+    BulkAction, BulkChange, BulkError, BulkState, BulkStep, BulkUsers, ConflictPolicy, Directory,
+    Error, Limits, Mutation, NewUser, StartBulkChange, State, Tenant, UserChange, Value,
 };
 
 use super::{ID, create_tenant, step};
@@ -84,7 +84,7 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
     let servers = directories(&f);
     let disable = StartBulkChange {
         id: "disable",
-        filter: "state = ACTIVE",
+        users: BulkUsers::Matching("state = ACTIVE"),
         action: BulkAction::Disable,
         dry_run: true,
     };
@@ -98,7 +98,7 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
     let edits = [("n".to_owned(), Some(Value::Int(1_000)))];
     let raise = StartBulkChange {
         id: "raise",
-        filter: "attributes.n >= 0",
+        users: BulkUsers::Matching("attributes.n >= 0"),
         action: BulkAction::Attributes(edits.into()),
         dry_run: false,
     };
@@ -114,7 +114,7 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
             f.events(user).await?.into_iter().map(|event| event.origin.operation_id).collect();
         equal(&operations, &["raise", "disable", ""].map(str::to_owned).into(), "the events")?;
     }
-    let other = StartBulkChange { filter: "state = DISABLED", ..disable };
+    let other = StartBulkChange { users: BulkUsers::Matching("state = DISABLED"), ..disable };
     let exists = start_by(&servers[0], "web", other).await;
     ensure(matches!(exists, Err(Error::Bulk(BulkError::Exists))), "another one with the id")
 }
@@ -122,7 +122,12 @@ pub async fn servers_change_each_user_once(f: Fixture) -> Result<(), Failure> {
 pub async fn a_caller_without_rights_changes_nobody(f: Fixture) -> Result<(), Failure> {
     let user = f.create(&["handle:joe"]).await?;
     let servers = directories(&f);
-    let delete = StartBulkChange { id: ID, filter: "", action: BulkAction::Delete, dry_run: false };
+    let delete = StartBulkChange {
+        id: ID,
+        users: BulkUsers::Matching(""),
+        action: BulkAction::Delete,
+        dry_run: false,
+    };
     start_by(&servers[0], "gone", delete).await?;
     let stopped = run(&servers, ID).await?;
     equal(&stopped.state, &BulkState::Stopped, "the state")?;
@@ -140,7 +145,12 @@ pub async fn an_id_is_used_again_for_another_bulk_change(f: Fixture) -> Result<(
     let servers = directories(&f);
     for _ in 0..2 {
         let action = BulkAction::Disable;
-        let disable = StartBulkChange { id: ID, filter: "state = ACTIVE", action, dry_run: false };
+        let disable = StartBulkChange {
+            id: ID,
+            users: BulkUsers::Matching("state = ACTIVE"),
+            action,
+            dry_run: false,
+        };
         start_by(&servers[0], "web", disable).await?;
         equal(&run(&servers, ID).await?.counts.changed, &1, "the disabled users")?;
         let disabled = f.get(user.id).await?.ok_or("the user is gone")?;
@@ -149,4 +159,40 @@ pub async fn an_id_is_used_again_for_another_bulk_change(f: Fixture) -> Result<(
         step(&f, ID, BulkStep::Remove).await?;
     }
     Ok(())
+}
+
+/// Their ids are stored apart from the bulk change, and go with it.
+pub async fn listed_users_change(f: Fixture) -> Result<(), Failure> {
+    const USERS: i64 = 230;
+    let users = users_in_all_states(&f, USERS).await?;
+    let servers = directories(&f);
+    let mut ids: Vec<_> = users.iter().rev().map(|user| user.id.to_string()).collect();
+    ids.push(f.ids.next_id().to_string());
+    let disable = StartBulkChange {
+        id: ID,
+        users: BulkUsers::Listed(&ids),
+        action: BulkAction::Disable,
+        dry_run: false,
+    };
+    for _ in 0..2 {
+        start_by(&servers[0], "web", disable.clone()).await?;
+        let last = f.store.bulk_changes.listed_users(&Tenant::DEFAULT, ID, 2).await?;
+        equal(&last.len(), &31, "the last batch")?;
+        let ended = run(&servers, ID).await?;
+        equal(&ended.counts.checked(), &(USERS as u64 + 1), "the users")?;
+        equal(&ended.counts.failed["USER_NOT_FOUND"], &1, "those that do not exist")?;
+        equal(&ended.counts.skipped, &2, "the deleted one and the merged one")?;
+        let other = StartBulkChange { users: BulkUsers::Listed(&ids[1..]), ..disable.clone() };
+        let exists = start_by(&servers[1], "web", other).await;
+        ensure(matches!(exists, Err(Error::Bulk(BulkError::Exists))), "another list")?;
+        step(&f, ID, BulkStep::Remove).await?;
+        for batch in 0..3 {
+            let left = f.store.bulk_changes.listed_users(&Tenant::DEFAULT, ID, batch).await?;
+            ensure(left.is_empty(), "its list goes with it")?;
+        }
+    }
+    start_by(&servers[0], "web", disable).await?;
+    f.store.bulk_changes.remove_bulk_changes(&Tenant::DEFAULT).await?;
+    let left = f.store.bulk_changes.listed_users(&Tenant::DEFAULT, ID, 0).await?;
+    ensure(left.is_empty(), "its list goes with those of the tenant")
 }

@@ -150,7 +150,7 @@ impl History<'_> {
         self.operations.push(id.clone());
         let action = BulkAction::Disable;
         let new = BulkChange::new(self.tenant.clone(), &id, action, self.f.now());
-        self.bulk_step(&id, BulkStep::Start(Box::new(new))).await?;
+        self.bulk_step(&id, BulkStep::Start(Box::new(new), Arc::default())).await?;
         let server = self.f.ids.next_id();
         self.bulk_step(&id, BulkStep::Take(server)).await?;
         let mut progress = BulkProgress::default();
@@ -158,7 +158,7 @@ impl History<'_> {
         self.bulk_step(&id, BulkStep::Run(server, RunStep::Save(Box::new(progress)))).await?;
 
         let filter = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
-        let part = BulkPart { id: id.clone(), server, filter };
+        let part = BulkPart { id: id.clone(), server, filter: Some(filter) };
         for user in self.ids.clone() {
             if self.random.below(3) > 0 {
                 let mutation =

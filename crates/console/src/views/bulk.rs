@@ -21,8 +21,10 @@ const VALUE_CHARACTERS: usize = 200;
 pub struct BulkView {
     /// The id, which is also the id of the operation.
     pub id: String,
-    /// The filter; empty for all users.
+    /// The filter; empty for all users, or those of a list.
     pub filter: String,
+    /// The number of listed users; 0 without a list.
+    pub listed: i64,
     /// What it does, such as `disable`.
     pub verb: &'static str,
     /// The attributes that it sets or removes, in words.
@@ -69,6 +71,7 @@ impl BulkView {
         Self {
             id: change.bulk_id.clone(),
             filter: change.filter.clone(),
+            listed: change.listed_users,
             verb: verb(action),
             attributes: attributes(action),
             is_dry_run: change.validate_only,
@@ -88,6 +91,11 @@ impl BulkView {
             end_reason: change.end_reason.clone(),
             wait_reason: change.wait_reason.clone(),
         }
+    }
+
+    /// Whether it is the dry run of a filter, and has ended.
+    pub fn can_be_applied(&self) -> bool {
+        self.is_dry_run && self.listed == 0 && !self.is_running()
     }
 
     /// Whether it runs.

@@ -8,7 +8,9 @@ use prost::Message;
 use crate::encoded::decode::{read_tenant, read_time, read_value};
 use crate::encoded::encode::{time_message, value_message};
 use crate::encoded::error::WireError;
-use crate::model::bulk::change::{BulkAction, BulkChange, BulkLease, BulkState, BulkWait};
+use crate::model::bulk::change::{
+    BulkAction, BulkChange, BulkLease, BulkList, BulkState, BulkWait,
+};
 use crate::model::bulk::progress::{BulkBatch, BulkCounts, BulkFailure};
 use crate::timestamp::Timestamp;
 use polynym_proto::v1;
@@ -39,6 +41,9 @@ struct StoredChange {
     wait_since: Option<i64>,
     #[prost(sint64, optional, tag = "8")]
     undo_until: Option<i64>,
+    /// The digest of the list whose number of users is in `change`.
+    #[prost(bytes = "vec", optional, tag = "9")]
+    list_digest: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -71,12 +76,13 @@ impl BulkChange {
         StoredChange {
             change: Some(summary(self)),
             failures: self.failures.iter().map(failure).collect(),
-            batch: self.batch.users.iter().flat_map(|id| *id.as_bytes()).collect(),
+            batch: encode_users(&self.batch.users),
             cursor: self.batch.cursor.clone(),
             is_last: self.batch.is_last,
             lease,
             wait_since: self.wait.as_ref().map(|wait| wait.since.as_millis()),
             undo_until: self.undo_until.map(Timestamp::as_millis),
+            list_digest: self.list.map(|list| list.digest.to_be_bytes().to_vec()),
         }
         .encode_to_vec()
     }
@@ -88,7 +94,7 @@ impl BulkChange {
     pub fn decode((tenant, id): (&str, &str), bytes: &[u8]) -> Result<Self, WireError> {
         let stored = StoredChange::decode(bytes).map_err(|error| WireError(error.to_string()))?;
         let change = stored.change.ok_or_else(|| WireError("a bulk change without it".into()))?;
-        let wait_reason = change.wait_reason.clone();
+        let (wait_reason, users) = (change.wait_reason.clone(), change.listed_users);
         let summary = read_summary(change)?;
         if (summary.tenant.as_str(), &*summary.id) != (tenant, id) {
             return Err(WireError("a bulk change of another tenant or id".into()));
@@ -101,10 +107,16 @@ impl BulkChange {
             Ok(BulkLease { owner: read_id(&lease.owner)?, until })
         };
         let wait = |since| BulkWait { reason: wait_reason, since: Timestamp::from_millis(since) };
+        let list = |digest: Vec<u8>| {
+            let digest = <[u8; 16]>::try_from(digest);
+            let digest = digest.map_err(|_| WireError("a malformed digest".to_owned()))?;
+            Ok(BulkList { users: number(users), digest: u128::from_be_bytes(digest) })
+        };
         Ok(Self {
+            list: stored.list_digest.map(list).transpose()?,
             failures: stored.failures.into_iter().map(failure).collect::<Result<_, WireError>>()?,
             batch: BulkBatch {
-                users: stored.batch.chunks(ID_BYTES).map(read_id).collect::<Result<_, _>>()?,
+                users: decode_users(&stored.batch)?,
                 cursor: stored.cursor,
                 is_last: stored.is_last,
             },
@@ -131,6 +143,7 @@ pub fn summary(change: &BulkChange) -> v1::BulkChange {
         bulk_id: change.id.clone(),
         tenant: change.tenant.as_str().to_owned(),
         filter: change.filter.clone(),
+        listed_users: change.list.map_or(0, |list| list.users as i64),
         action: Some(action_message(&change.action)),
         validate_only: change.dry_run,
         state: state_message(change.state).into(),
@@ -153,6 +166,7 @@ fn read_summary(message: v1::BulkChange) -> Result<BulkChange, WireError> {
         action: read_action(message.action)?,
         id: message.bulk_id,
         filter: message.filter,
+        list: None,
         dry_run: message.validate_only,
         caller: message.caller,
         reason: message.reason,
@@ -244,13 +258,29 @@ fn counts_message(counts: &BulkCounts) -> v1::bulk_change::Counts {
 }
 
 fn read_counts(message: v1::bulk_change::Counts) -> BulkCounts {
-    let users = |number: i64| u64::try_from(number).unwrap_or_default();
     BulkCounts {
-        changed: users(message.changed),
-        unchanged: users(message.unchanged),
-        skipped: users(message.skipped),
-        failed: message.failed.into_iter().map(|one| (one.reason, users(one.users))).collect(),
+        changed: number(message.changed),
+        unchanged: number(message.unchanged),
+        skipped: number(message.skipped),
+        failed: message.failed.into_iter().map(|one| (one.reason, number(one.users))).collect(),
     }
+}
+
+fn number(users: i64) -> u64 {
+    u64::try_from(users).unwrap_or_default()
+}
+
+/// The ids of users, one after the other.
+pub fn encode_users(users: &[LocalityId]) -> Vec<u8> {
+    users.iter().flat_map(|id| *id.as_bytes()).collect()
+}
+
+/// Reads what [`encode_users`] has written.
+///
+/// # Errors
+/// [`WireError`] if it is damaged.
+pub fn decode_users(bytes: &[u8]) -> Result<Vec<LocalityId>, WireError> {
+    bytes.chunks(ID_BYTES).map(read_id).collect()
 }
 
 fn read_id(bytes: &[u8]) -> Result<LocalityId, WireError> {
@@ -273,6 +303,7 @@ mod tests {
             tenant: Tenant::DEFAULT,
             id: "bulk-1".to_owned(),
             filter: "state = ACTIVE".to_owned(),
+            list: Some(BulkList::new(&[user])),
             action: BulkAction::Attributes(edits.into()),
             dry_run: true,
             state: BulkState::Failed,

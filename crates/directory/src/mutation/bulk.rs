@@ -25,15 +25,15 @@ pub struct BulkPart {
     pub id: String,
     /// The server that changes the user. Without the lease it changes nobody.
     pub server: LocalityId,
-    /// The filter that the user must match.
-    pub filter: Arc<Filter>,
+    /// The filter that the user must match; none if the bulk change lists the user.
+    pub filter: Option<Arc<Filter>>,
 }
 
 /// A step of a bulk change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BulkStep {
-    /// Starts it. Has no effect if it exists with the same change.
-    Start(Box<BulkChange>),
+    /// Starts it, with the users of its list. Has no effect if it exists with the same change.
+    Start(Box<BulkChange>, Arc<[LocalityId]>),
     /// Stops it, on behalf of this caller. Has no effect unless it is running.
     Stop(String),
     /// Resumes it, on behalf of this caller. Has no effect if it is running or completed.
@@ -79,7 +79,7 @@ pub struct BulkProgress {
 impl BulkStep {
     /// The reads that the step needs.
     pub(crate) fn needs(&self, id: &str) -> ReadRequest {
-        let starts = matches!(self, Self::Start(_) | Self::Resume(_));
+        let starts = matches!(self, Self::Start(..) | Self::Resume(_));
         ReadRequest {
             bulk_change: Some(id.to_owned()),
             running_bulk_changes: starts,
@@ -99,7 +99,7 @@ pub fn step(
 ) -> Result<WriteSet, DecideError> {
     let stored = stored_change(read_set, id)?;
     match step {
-        BulkStep::Start(new) => start(read_set, stored, new),
+        BulkStep::Start(new, users) => start(read_set, stored, new, users),
         BulkStep::Stop(caller) => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             Ok(changed(present, mutation, present.is_running(), |change| {
@@ -144,13 +144,18 @@ fn start(
     read_set: &ReadSet,
     stored: Option<&BulkChange>,
     new: &BulkChange,
+    users: &Arc<[LocalityId]>,
 ) -> Result<WriteSet, DecideError> {
     match stored {
         Some(present) if present.is_same_change(new) => Ok(unchanged(present)),
         Some(_) => Err(Error::Bulk(BulkError::Exists).into()),
         None => {
             check_start(read_set)?;
-            Ok(put(new.clone()))
+            let mut write_set = put(new.clone());
+            if new.list.is_some() {
+                write_set.writes.push(Write::PutBulkUsers(new.id.clone(), users.clone()));
+            }
+            Ok(write_set)
         }
     }
 }
@@ -307,8 +312,8 @@ fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
     })
 }
 
-/// Changes a user if the filter matches it now. Deleted and merged users stay as they are, and so
-/// do all users if the server has lost the lease: its results are not recorded.
+/// Changes a user if it is listed, or the filter matches it now. Deleted and merged users stay as
+/// they are, and so do all users if the server has lost the lease: its results are not recorded.
 pub fn change_matching(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -321,10 +326,12 @@ pub fn change_matching(
         return unchanged(BulkEffect::Unmatched);
     }
     let record = match mutation.present(read_set, id) {
-        Err(DecideError::Rejected(Error::UserNotFound)) => return unchanged(BulkEffect::Unmatched),
+        Err(DecideError::Rejected(Error::UserNotFound)) if part.filter.is_some() => {
+            return unchanged(BulkEffect::Unmatched);
+        }
         present => present?,
     };
-    if !part.filter.matches(&record.user) {
+    if part.filter.as_ref().is_some_and(|filter| !filter.matches(&record.user)) {
         return unchanged(BulkEffect::Unmatched);
     }
     match (record.user.state, change) {

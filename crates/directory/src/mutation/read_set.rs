@@ -123,7 +123,9 @@ pub enum Write {
     RemoveTenant,
     /// Stores a bulk change of the mutation's tenant. It is new if the read set does not have it.
     PutBulkChange(Box<BulkChange>),
-    /// Removes the bulk change with this id. The read set has it.
+    /// Stores the users of a new bulk change by a list.
+    PutBulkUsers(String, Arc<[LocalityId]>),
+    /// Removes the bulk change with this id, and its list. The read set has it.
     RemoveBulkChange(String),
     /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
@@ -167,8 +169,7 @@ pub enum MutationReport {
     PurgeBegun(Arc<PurgeProgress>),
     /// The result of importing a user.
     Imported(Imported),
-    /// The number of users that are what they were before an operation: the user, and those that
-    /// were undone with it.
+    /// The number of users that an undoing made what they were: the user, and others with it.
     Reverted(u64),
     /// The present tenant.
     Tenant(Box<TenantRecord>),

@@ -1,6 +1,7 @@
 //! Reads of bulk changes. Mutations write them.
 
 use async_trait::async_trait;
+use locality_uuid::LocalityId;
 
 use crate::error::Error;
 use crate::model::bulk::change::BulkChange;
@@ -33,6 +34,17 @@ pub trait BulkChanges: Send + Sync + 'static {
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error>;
+
+    /// The users of a batch of the list of a bulk change, counted from 0; none if it is not there.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn listed_users(
+        &self,
+        tenant: &Tenant,
+        id: &str,
+        batch: u32,
+    ) -> Result<Vec<LocalityId>, Error>;
 
     /// All bulk changes of a tenant that can be read, in any order.
     ///

@@ -255,6 +255,10 @@ impl<'t> Tables<'t> {
                     self.attributes.names.remove(tenant)?;
                 }
                 Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change)?,
+                Write::PutBulkUsers(id, users) => {
+                    let key = (mutation.tenant.as_str(), &**id);
+                    BulkTables::open(self.transaction)?.put_users(key, users)?;
+                }
                 Write::RemoveBulkChange(id) => {
                     let key = (mutation.tenant.as_str(), &**id);
                     BulkTables::open(self.transaction)?.remove(key)?;

@@ -97,6 +97,10 @@ pub const BULK_CHANGES: TableDefinition<'_, (&str, &str), (i64, bool, &[u8])> =
 /// The time when a bulk change is due, in milliseconds, its tenant and its id.
 pub const BULK_TIMES: TableDefinition<'_, (i64, &str, &str), ()> =
     TableDefinition::new("bulk_times");
+/// A tenant, the id of one of its bulk changes by a list, and the number of a batch, to the ids of
+/// the users. The first such bulk change of a store makes this table.
+pub const BULK_USERS: TableDefinition<'_, (&str, &str, u32), &[u8]> =
+    TableDefinition::new("bulk_users");
 
 /// Opens each table that a store always has.
 macro_rules! open_each {

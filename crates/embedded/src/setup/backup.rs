@@ -12,10 +12,10 @@ use crate::disk_space::DiskSpace;
 use crate::error::Fault;
 use crate::file::opener::FILE;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, ENDED, EVENT_TIMES, EVENTS, EXPIRES_AT,
-    HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES,
-    META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS,
-    TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_TIMES, EVENTS,
+    EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES,
+    INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS,
+    TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES, USERS,
 };
 use crate::setup::background::{self, Rests};
 use crate::store::Embedded;
@@ -116,6 +116,7 @@ impl Copying<'_> {
             self.copy_table(&to, INBOX_CONTENT_USERS)?,
             self.copy_table(&to, BULK_CHANGES)?,
             self.copy_table(&to, BULK_TIMES)?,
+            self.copy_table(&to, BULK_USERS)?,
         ];
         let copied = copied.into_iter().filter(|copied| *copied).count();
         if self.from.list_tables()?.count() != copied {

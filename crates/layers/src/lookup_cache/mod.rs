@@ -132,6 +132,7 @@ impl LookupCache {
                 | Write::PutTenant(_)
                 | Write::RemoveTenant
                 | Write::PutBulkChange(_)
+                | Write::PutBulkUsers(..)
                 | Write::RemoveBulkChange(_) => {}
                 #[cfg(feature = "test-entity")]
                 Write::Count(_) => {}

@@ -101,7 +101,7 @@ impl Transaction<'_> {
                     let limits = InboxLimits::from_policies(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
-                Write::PutBulkChange(_) | Write::RemoveBulkChange(_) => {}
+                Write::PutBulkChange(_) | Write::PutBulkUsers(..) | Write::RemoveBulkChange(_) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {

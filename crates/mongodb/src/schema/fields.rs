@@ -23,7 +23,8 @@ pub const USAGE: &str = "usage";
 /// Notices in users' inboxes: [`EXPIRES_AT`] and those of the inbox.
 pub const NOTICES: &str = "notices";
 /// Bulk changes, by tenant and id: [`TENANT`], [`REVISION`], [`EXPIRES_AT`], [`RUNNING`],
-/// [`WIRE`]; and for each tenant a document with [`TENANT`] and [`REVISION`].
+/// [`WIRE`]; for each tenant a document with [`TENANT`] and [`REVISION`]; and for each batch of the
+/// users of a bulk change by a list a document with these two and [`LISTED`].
 pub const BULK: &str = "bulk";
 /// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`],
 /// [`EXPIRES`].
@@ -53,6 +54,8 @@ pub const META_NEXT_RULES_VERSION: &str = "m";
 pub const META_TOKEN_KEY: &str = "k";
 /// Of a user or a bulk change: the name of its tenant.
 pub const TENANT: &str = "t";
+/// Of a batch of the list of a bulk change: the ids of the users.
+pub const LISTED: &str = "l";
 /// Of a bulk change: whether it is running; absent otherwise.
 pub const RUNNING: &str = "a";
 /// Of a bulk change: its encoded form. Of a user: its visible part, in the form in which answers

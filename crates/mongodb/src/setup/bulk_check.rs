@@ -1,5 +1,5 @@
-//! The check of bulk changes: their tenants exist, and their documents have the states and times by
-//! which servers find them.
+//! The check of bulk changes: their tenants exist, their documents have the states and times by
+//! which servers find them, and their lists are complete.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,9 @@ use futures_util::{StreamExt, TryStreamExt};
 use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
 use tokio::time::Instant;
 
-use crate::bulk_changes::{is_filed_under_own, read_change, read_key, revision};
+use crate::bulk_changes::{
+    all_under, is_filed_under_own, read_change, read_key, read_users, revision,
+};
 use crate::client::backoff::retry_transient;
 use crate::client::error::Fault;
 use crate::command::write::WriteCommand;
@@ -18,7 +20,7 @@ use crate::database::transaction::Transaction;
 use crate::schema::bson::id_text;
 use crate::schema::fields::{BULK, ID};
 use crate::setup::integrity::{BATCH, IntegritySession};
-use polynym_directory::Error;
+use polynym_directory::{BulkChange, Error};
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 
 /// A document among the bulk changes.
@@ -27,11 +29,13 @@ enum Row {
     Count,
     /// A document, by its id as text, that is not the bulk change of its id.
     Unreadable(String),
+    /// The first batch of the list of a bulk change.
+    List(BulkKey),
     /// A bulk change.
     Change {
         key: BulkKey,
-        /// Whether it is stored under its own state and time.
-        is_filed: bool,
+        /// Whether it is stored under its own state and time, and has no list.
+        is_sound: bool,
     },
 }
 
@@ -40,26 +44,39 @@ impl Row {
         if document.get_str(ID).is_ok_and(|id| read_key(id).is_ok_and(|(_, id)| id.is_empty())) {
             return Self::Count;
         }
+        if read_users(document).is_ok() {
+            return Self::of_list(document).unwrap_or(Self::Count);
+        }
         match read_filed(document) {
-            Ok((key, is_filed)) => Self::Change { key, is_filed },
+            Ok((change, is_filed)) => Self::Change {
+                key: BulkKey::new((change.tenant.as_str(), &change.id)),
+                is_sound: is_filed && change.list.is_none(),
+            },
             Err(_) => Self::Unreadable(id_text(document)),
         }
+    }
+
+    /// The row of the first batch of a list.
+    fn of_list(document: &RawDocument) -> Option<Self> {
+        let (tenant, rest) = read_key(document.get_str(ID).ok()?).ok()?;
+        let (id, batch) = read_key(rest).ok()?;
+        (batch.parse::<u32>() == Ok(0)).then(|| Self::List(BulkKey::new((tenant, id))))
     }
 
     fn tenant(&self) -> Option<&str> {
         match self {
             Self::Change { key, .. } => Some(&key.tenant),
-            Self::Count | Self::Unreadable(_) => None,
+            Self::Count | Self::List(_) | Self::Unreadable(_) => None,
         }
     }
 }
 
-/// The key of a bulk change, and whether it is stored under its own state and time.
-fn read_filed(document: &RawDocument) -> Result<(BulkKey, bool), Fault> {
+/// A bulk change, and whether it is stored under its own state and time.
+fn read_filed(document: &RawDocument) -> Result<(BulkChange, bool), Fault> {
     let change = read_change(document)?;
     revision(document)?;
-    let key = BulkKey::new((change.tenant.as_str(), &change.id));
-    Ok((key, is_filed_under_own(document, &change)?))
+    let is_filed = is_filed_under_own(document, &change)?;
+    Ok((change, is_filed))
 }
 
 impl IntegritySession {
@@ -80,7 +97,11 @@ impl IntegritySession {
             faults.push(match row {
                 Row::Count => None,
                 Row::Unreadable(id) => Some(BulkFault::Unreadable(id)),
-                Row::Change { key, is_filed } if is_filed && tenants.contains(&key.tenant) => None,
+                Row::List(key) => {
+                    let fault = self.bulk_fault(&key).await?;
+                    fault.filter(|fault| matches!(fault, BulkFault::StrayUsers(_)))
+                }
+                Row::Change { key, is_sound } if is_sound && tenants.contains(&key.tenant) => None,
                 Row::Change { key, .. } => self.bulk_fault(&key).await?,
             });
         }
@@ -133,22 +154,39 @@ impl Transaction<'_> {
     ) -> Result<Option<(BulkFault, RawDocumentBuf)>, Fault> {
         let bulk = self.collections.collection(BULK);
         let Some(document) = self.find_one(&bulk, doc! { ID: key.to_string() }).await? else {
-            return Ok(None);
+            let list = self.find_one(&bulk, all_under(&key.to_string())).await?;
+            return Ok(list.map(|first| (BulkFault::StrayUsers(key.clone()), first)));
         };
-        let Ok((_, is_filed)) = read_filed(&document) else {
+        let Ok((change, is_filed)) = read_filed(&document) else {
             return Ok(Some((BulkFault::Unreadable(key.to_string()), document)));
         };
         let tenant = self.find_one(&self.collections.tenants, doc! { ID: &key.tenant }).await?;
         Ok(match tenant {
             None => Some((BulkFault::Tenantless(key.clone()), document)),
             Some(_) if !is_filed => Some((BulkFault::Unscheduled(key.clone()), document)),
-            Some(_) => None,
+            Some(_) => match change.list {
+                Some(list) if self.count_listed(key).await? != list.users => {
+                    Some((BulkFault::LostUsers(key.clone()), document))
+                }
+                _ => None,
+            },
         })
+    }
+
+    /// The number of users in the stored list of a bulk change.
+    async fn count_listed(&mut self, key: &BulkKey) -> Result<u64, Fault> {
+        let bulk = self.collections.collection(BULK);
+        let batches = self.find_documents(&bulk, all_under(&key.to_string()), None).await?;
+        let count =
+            |batch: &RawDocumentBuf| read_users(batch).map_or(0, |users| users.len() as u64);
+        Ok(batches.iter().map(count).sum())
     }
 
     /// Repairs a bulk change that still has this fault. Returns whether it wrote.
     async fn repair_bulk_change(&mut self, fault: &BulkFault) -> Result<bool, Fault> {
-        let (BulkFault::Tenantless(key) | BulkFault::Unscheduled(key)) = fault else {
+        let (BulkFault::Tenantless(key) | BulkFault::Unscheduled(key) | BulkFault::StrayUsers(key)) =
+            fault
+        else {
             return Ok(false);
         };
         match self.bulk_fault(key).await? {
@@ -156,7 +194,9 @@ impl Transaction<'_> {
                 BulkFault::Tenantless(_) => {
                     let by_id = doc! { ID: key.to_string() };
                     self.execute(WriteCommand::delete_one(BULK, &by_id)?).await?;
+                    self.remove_bulk_users(&key.to_string()).await?;
                 }
+                BulkFault::StrayUsers(_) => self.remove_bulk_users(&key.to_string()).await?,
                 _ => self.refile_bulk_change(&document).await?,
             },
             _ => return Ok(false),

@@ -6,9 +6,9 @@ use crate::inbox::row::{CONTENT, NOTICE, SENT};
 use crate::schema::attributes::{ATTRIBUTES, ATTRIBUTES_INDEX, KEY, VALUE};
 use crate::schema::fields::{
     BULK, CALLER, CLAIM_RULES_VERSION, COUNTS, ENDED, EPOCH, EVENTS, EXPIRES_AT, FLUSHES, GUARD,
-    HOLD, ID, IDENTITIES, JOURNAL, METRIC, NAMES, NOTICES, OWNERSHIPS, PERIOD, POLICIES, PRIVATE,
-    REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, RUNNING, SERVERS, SESSIONS, TENANT, TENANTS,
-    TIME, USAGE, USER, USERS, WIRE,
+    HOLD, ID, IDENTITIES, JOURNAL, LISTED, METRIC, NAMES, NOTICES, OWNERSHIPS, PERIOD, POLICIES,
+    PRIVATE, REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, RUNNING, SERVERS, SESSIONS, TENANT,
+    TENANTS, TIME, USAGE, USER, USERS, WIRE,
 };
 use crate::search::names::{FIRST, NAMES_FIELD, SINCE};
 use polynym_directory::IdempotencyKey;
@@ -203,6 +203,7 @@ fn bulk_fields() -> (Vec<&'static str>, Document) {
         EXPIRES_AT: { "bsonType": "date" },
         RUNNING: { "bsonType": "bool" },
         WIRE: { "bsonType": "binData" },
+        LISTED: { "bsonType": "binData" },
     };
     (vec![ID, TENANT, REVISION], types)
 }

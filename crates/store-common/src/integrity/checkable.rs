@@ -4,7 +4,8 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use locality_uuid::LocalityId;
 
-use super::finding::{BulkFault, IndexFault, NoticeFault};
+use super::bulk_fault::BulkFault;
+use super::finding::{IndexFault, NoticeFault};
 use super::histories::Past;
 use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Record};
 use polynym_identifier::IdentityKey;

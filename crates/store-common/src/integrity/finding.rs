@@ -4,6 +4,7 @@ use std::fmt;
 
 use locality_uuid::LocalityId;
 
+use super::bulk_fault::BulkFault;
 use polynym_identifier::IdentityKey;
 
 /// A fault of the index of searches.
@@ -30,41 +31,6 @@ pub enum NoticeFault {
     Unused(LocalityId),
     /// The notice of a user who does not exist.
     Ownerless(LocalityId, LocalityId),
-}
-
-/// A fault of a bulk change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BulkFault {
-    /// A record, by its key as text, that is not the bulk change of the key.
-    Unreadable(String),
-    /// A bulk change whose tenant does not exist.
-    Tenantless(BulkKey),
-    /// A bulk change that is stored under another state or time than its own.
-    Unscheduled(BulkKey),
-    /// A time, in milliseconds, at which servers look in vain for a bulk change.
-    StrayTime(i64, BulkKey),
-}
-
-/// The tenant and the id of a bulk change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BulkKey {
-    /// The tenant.
-    pub tenant: String,
-    /// The id.
-    pub id: String,
-}
-
-impl BulkKey {
-    /// The key of these names.
-    pub fn new((tenant, id): (&str, &str)) -> Self {
-        Self { tenant: tenant.to_owned(), id: id.to_owned() }
-    }
-}
-
-impl fmt::Display for BulkKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.tenant, self.id)
-    }
 }
 
 /// Writes the kinds of inconsistency: of each its name, a word for programs, what is wrong, and
@@ -175,6 +141,12 @@ inconsistencies! {
         Repair "the entry is deleted";
     TenantlessBulk "tenantless_bulk"
         "a bulk change belongs to a tenant that does not exist"
+        Repair "it is deleted";
+    LostBulkUsers "lost_bulk_users"
+        "a part of the list of a bulk change is not there"
+        Leave "start another bulk change of the users";
+    StrayBulkUsers "stray_bulk_users"
+        "a list of users belongs to no bulk change"
         Repair "it is deleted";
     UnreadableUser "unreadable_user"
         "a record among the users is not a user"
@@ -302,6 +274,8 @@ impl Finding {
             BulkFault::Tenantless(key) => (Inconsistency::TenantlessBulk, key.to_string()),
             BulkFault::Unscheduled(key) => (Inconsistency::UnscheduledBulk, key.to_string()),
             BulkFault::StrayTime(_, key) => (Inconsistency::StrayBulkTime, key.to_string()),
+            BulkFault::LostUsers(key) => (Inconsistency::LostBulkUsers, key.to_string()),
+            BulkFault::StrayUsers(key) => (Inconsistency::StrayBulkUsers, key.to_string()),
         };
         Self { fault, user: None, other: None, key: None, document: Some(document), repair }
     }

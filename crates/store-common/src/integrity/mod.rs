@@ -6,6 +6,7 @@
 //! The comparisons and their order are common to all stores. Each store implements the reads and
 //! writes: see [`CheckableStore`].
 
+mod bulk_fault;
 mod checkable;
 mod diagnosis;
 mod duplicate_filter;
@@ -15,13 +16,12 @@ mod links;
 mod own_checks;
 mod passes;
 
+pub use bulk_fault::{BulkFault, BulkKey};
 pub use checkable::{
     Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
 };
 pub use diagnosis::{diagnose, plan_repair};
-pub use finding::{
-    BulkFault, BulkKey, Finding, Inconsistency, IndexFault, NoticeFault, RepairState, Summary,
-};
+pub use finding::{Finding, Inconsistency, IndexFault, NoticeFault, RepairState, Summary};
 pub use histories::Past;
 pub use links::{index_repair, link_repair};
 pub use passes::{Observer, verify};

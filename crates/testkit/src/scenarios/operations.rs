@@ -223,6 +223,8 @@ async fn others(calls: &mut Calls, store: &Backend) {
 
     let (changes, bulk) = (&store.bulk_changes, Operation::Bulk);
     calls.one("BulkChanges::bulk_change", bulk, changes.bulk_change(tenant, "x")).await.unwrap();
+    let listed = changes.listed_users(tenant, "x", 0);
+    calls.one("BulkChanges::listed_users", bulk, listed).await.unwrap();
     calls.one("BulkChanges::bulk_changes", bulk, changes.bulk_changes(tenant)).await.unwrap();
     let due = changes.due_bulk_changes(now, 10);
     calls.one("BulkChanges::due_bulk_changes", bulk, due).await.unwrap();

@@ -53,7 +53,7 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     let change = get(&client, &id).await?;
     let bulk = BulkView::of(&change);
     let (mut users, mut restorable) = (Vec::new(), None);
-    if bulk.is_dry_run && !bulk.is_running() {
+    if bulk.can_be_applied() {
         users = matching(&client, change.filter).await?;
         if bulk.is_deletion() {
             restorable = restorable_until(&client).await;
@@ -82,6 +82,11 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     let tried = get(&client, &id).await?;
     if !tried.validate_only {
         return Err(Failure::Form("This is not a dry run: it was started already.".to_owned()));
+    }
+    // Without its list it would be of all users.
+    if tried.listed_users > 0 {
+        let message = "Whoever has started this dry run has its list of users: apply it there.";
+        return Err(Failure::Form(message.to_owned()));
     }
     let request = v1::StartBulkChangeRequest {
         filter: tried.filter,

@@ -1,9 +1,11 @@
-//! Bulk changes: changes of all users that a filter matches, as jobs of a tenant.
+//! Bulk changes: changes of all users that a filter matches, or of listed ones, as jobs of a
+//! tenant.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
+use xxhash_rust::xxh3::xxh3_128;
 
 use super::progress::{BulkBatch, BulkCounts, BulkFailure};
 use crate::model::attribute::Value;
@@ -17,15 +19,17 @@ pub const MAX_KEPT: usize = 100;
 /// The time for which a bulk change is kept after its end.
 pub const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// A change of the users that a filter matches.
+/// A change of the users that a filter matches, or of listed ones.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BulkChange {
     /// The tenant.
     pub tenant: Tenant,
     /// Its id, and the operation id of its events.
     pub id: String,
-    /// The filter.
+    /// The filter. With a list it is empty.
     pub filter: String,
+    /// The list of its users, if it has one.
+    pub list: Option<BulkList>,
     /// The change.
     pub action: BulkAction,
     /// Whether it only counts what would happen.
@@ -56,6 +60,31 @@ pub struct BulkChange {
     pub lease: Option<BulkLease>,
     /// Until when its undoing may go on, unless that renews it.
     pub undo_until: Option<Timestamp>,
+}
+
+/// A list of users. The store keeps their ids apart from the bulk change, a batch in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BulkList {
+    /// The number of users.
+    pub users: u64,
+    /// A hash of their ids, by which another list with the same id is refused.
+    pub digest: u128,
+}
+
+impl BulkList {
+    /// The users of a batch of a list.
+    pub const BATCH_USERS: usize = 100;
+
+    /// The list of these users.
+    pub fn new(users: &[LocalityId]) -> Self {
+        let bytes: Vec<u8> = users.iter().flat_map(|id| *id.as_bytes()).collect();
+        Self { users: users.len() as u64, digest: xxh3_128(&bytes) }
+    }
+
+    /// The number of batches.
+    pub const fn batches(self) -> u64 {
+        self.users.div_ceil(Self::BATCH_USERS as u64)
+    }
 }
 
 /// The wait of users whom the store does not accept.
@@ -109,6 +138,7 @@ impl BulkChange {
             tenant,
             id: id.to_owned(),
             filter: String::new(),
+            list: None,
             action,
             dry_run: false,
             state: BulkState::Running,
@@ -158,7 +188,8 @@ impl BulkChange {
 
     /// Whether both make the same change.
     pub fn is_same_change(&self, other: &Self) -> bool {
-        (&self.filter, &self.action, self.dry_run) == (&other.filter, &other.action, other.dry_run)
+        (&self.filter, self.list, &self.action, self.dry_run)
+            == (&other.filter, other.list, &other.action, other.dry_run)
     }
 
     /// Stops it at `now`, whichever server runs it.

@@ -1,14 +1,15 @@
 //! The calls that start, stop and resume bulk changes.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::attribute::Value;
-use crate::model::bulk::change::{BulkAction, BulkChange, MAX_KEPT};
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkList, MAX_KEPT};
 use crate::model::tenant::Tenant;
 use crate::model::user::size;
 use crate::mutation::MutationKind;
@@ -18,9 +19,12 @@ use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
+use crate::service::parse::parse_user_id;
 use crate::service::purpose::{check_bulk_id, check_operation_id, check_operation_time};
 use crate::service::tenants::cache::KnownTenant;
 
+/// The users of a list, before those that are named again are dropped.
+const MAX_LISTED: usize = 50_000;
 /// The attributes that a bulk change sets and removes, and their bytes.
 const MAX_ATTRIBUTES: usize = 100;
 const MAX_ATTRIBUTE_BYTES: usize = 8 << 10;
@@ -30,12 +34,21 @@ const MAX_ATTRIBUTE_BYTES: usize = 8 << 10;
 pub struct StartBulkChange<'a> {
     /// Its id; empty to use that of the call's operation or request, or a new one.
     pub id: &'a str,
-    /// The filter; empty for all users.
-    pub filter: &'a str,
+    /// The users.
+    pub users: BulkUsers<'a>,
     /// The change.
     pub action: BulkAction,
     /// Whether to count what would happen.
     pub dry_run: bool,
+}
+
+/// The users of a bulk change.
+#[derive(Clone, Copy, Debug)]
+pub enum BulkUsers<'a> {
+    /// Those that a filter matches; an empty one matches all.
+    Matching(&'a str),
+    /// Those with these ids.
+    Listed(&'a [String]),
 }
 
 impl Directory {
@@ -54,7 +67,11 @@ impl Directory {
         context.purpose.check_new(context.now.time)?;
         let id = bulk_id(context, request.id)?;
         check_action(&request.action)?;
-        self.parse_filter(request.filter).await?;
+        let (filter, users) = match request.users {
+            BulkUsers::Matching(filter) => (filter, None),
+            BulkUsers::Listed(ids) => ("", Some(read_list(ids)?)),
+        };
+        self.parse_filter(filter).await?;
         let known = self.tenant_to_change(&call).await?;
         if let BulkAction::Attributes(edits) = &request.action {
             known.policies.check_types(values(edits))?;
@@ -62,13 +79,15 @@ impl Directory {
 
         let tenant = context.tenant.clone();
         let new = BulkChange {
-            filter: request.filter.to_owned(),
+            filter: filter.to_owned(),
+            list: users.as_deref().map(BulkList::new),
             dry_run: request.dry_run,
             caller: context.caller.to_owned(),
             reason: context.purpose.reason.to_owned(),
             ..BulkChange::new(tenant.clone(), &id, request.action, context.now.time)
         };
-        let started = self.bulk_call(call, &id, BulkStep::Start(Box::new(new))).await?;
+        let step = BulkStep::Start(Box::new(new), users.unwrap_or_default());
+        let started = self.bulk_call(call, &id, step).await?;
         self.bulk_started.notify_one();
         if let Err(error) = self.remove_surplus(&tenant, &started.id).await {
             let error = error.with_causes();
@@ -208,6 +227,22 @@ pub(super) fn with_version(mut bytes: [u8; 16], version: u8) -> [u8; 16] {
     bytes[6] = (bytes[6] & 0x0f) | (version << 4);
     bytes[8] = (bytes[8] & 0x3f) | 0x80;
     bytes
+}
+
+/// The listed users, each once.
+fn read_list(ids: &[String]) -> Result<Arc<[LocalityId]>, Error> {
+    if ids.is_empty() || ids.len() > MAX_LISTED {
+        let rule = format!("takes 1 to {MAX_LISTED} users");
+        return Err(Error::invalid(Invalid::Field, "users.user_ids", rule));
+    }
+    let (mut users, mut known) = (Vec::with_capacity(ids.len()), HashSet::new());
+    for (n, text) in ids.iter().enumerate() {
+        let id = parse_user_id(&format!("users.user_ids[{n}]"), text)?;
+        if known.insert(id) {
+            users.push(id);
+        }
+    }
+    Ok(users.into())
 }
 
 fn check_action(action: &BulkAction) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use locality_uuid::LocalityId;
 
 use super::run::MayChangeUsers;
 use crate::error::Error;
-use crate::model::bulk::change::{BulkAction, BulkChange, BulkState};
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState};
 use crate::model::bulk::progress::BulkBatch;
 use crate::mutation::MutationKind;
 use crate::mutation::bulk::{BulkProgress, BulkStep, RunStep};
@@ -149,21 +149,45 @@ impl BulkRunner {
         change: &BulkChange,
         releases_lease: bool,
     ) -> Result<BulkProgress, Error> {
-        let filter = Arc::new(self.directory.parse_filter(&change.filter).await?);
-        let results = self.change_batch(change, &filter).await?;
-        let next = self.next_batch(change, &filter).await?;
+        let filter = match change.list {
+            Some(_) => None,
+            None => Some(Arc::new(self.directory.parse_filter(&change.filter).await?)),
+        };
+        let results = self.change_batch(change, filter.as_ref()).await?;
+        let next = self.next_batch(change, filter.as_deref()).await?;
         Ok(BulkProgress { results, next, releases_lease })
     }
 
     /// The users after the present batch.
-    async fn next_batch(&self, change: &BulkChange, filter: &Filter) -> Result<BulkBatch, Error> {
+    async fn next_batch(
+        &self,
+        change: &BulkChange,
+        filter: Option<&Filter>,
+    ) -> Result<BulkBatch, Error> {
         let BulkBatch { cursor, is_last, .. } = &change.batch;
         if *is_last {
             return Ok(BulkBatch { users: Vec::new(), cursor: cursor.clone(), is_last: true });
         }
         let directory = &*self.directory;
+        let Some(filter) = filter else { return self.next_listed(change).await };
         let context = directory.context(change.tenant.clone(), &change.caller, METHOD, "");
         directory.matching_users(&context, filter, |path| keeps_order(path, change), cursor).await
+    }
+
+    /// The users of the list after the present batch. The cursor is the number of their batch.
+    async fn next_listed(&self, change: &BulkChange) -> Result<BulkBatch, Error> {
+        let batch = match &*change.batch.cursor {
+            [] => 0,
+            bytes => u32::from_be_bytes(bytes.try_into().map_err(|_| lost_list())?),
+        };
+        let changes = &self.directory.backend.bulk_changes;
+        let users = changes.listed_users(&change.tenant, &change.id, batch).await?;
+        if users.is_empty() {
+            return Err(lost_list());
+        }
+        let next = batch + 1;
+        let is_last = u64::from(next) >= change.list.map_or(0, BulkList::batches);
+        Ok(BulkBatch { users, cursor: next.to_be_bytes().to_vec(), is_last })
     }
 
     fn end(&self, state: BulkState, reason: &str) -> BulkStep {
@@ -183,6 +207,10 @@ impl BulkRunner {
             _ => Ok(None),
         }
     }
+}
+
+fn lost_list() -> Error {
+    Error::Internal("a bulk change without a part of its list".into())
 }
 
 /// Whether the same may succeed later.

@@ -30,15 +30,15 @@ const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 const MAX_WAIT_OF_ALL: Duration = Duration::from_secs(60 * 60);
 
 impl BulkRunner {
-    /// Changes the users of the present batch that match the filter. Users that were changed
-    /// before are not changed again.
+    /// Changes the users of the present batch that are listed, or match the filter. Users that were
+    /// changed before are not changed again.
     ///
     /// # Errors
     /// The batch must be repeated.
     pub(super) async fn change_batch(
         &self,
         change: &BulkChange,
-        filter: &Arc<Filter>,
+        filter: Option<&Arc<Filter>>,
     ) -> Result<BulkResults, Error> {
         let (mut results, mut pending) = (BulkResults::default(), change.batch.users.clone());
         let clock = &self.directory.clock;
@@ -74,7 +74,7 @@ impl BulkRunner {
     async fn change_users(
         &self,
         change: &BulkChange,
-        filter: &Arc<Filter>,
+        filter: Option<&Arc<Filter>>,
         users: Vec<LocalityId>,
         results: &mut BulkResults,
     ) -> Result<Vec<(LocalityId, Error)>, Error> {
@@ -85,7 +85,9 @@ impl BulkRunner {
         for (id, outcome) in users.into_iter().zip(outcomes) {
             match outcome {
                 Ok(outcome) => results.add(effect(&outcome)),
-                Err(Error::UserNotFound) => results.add(BulkEffect::Unmatched),
+                Err(Error::UserNotFound) if filter.is_some() => {
+                    results.add(BulkEffect::Unmatched);
+                }
                 Err(error @ Error::TenantNotFound) => return Err(error),
                 Err(error) if is_retryable(&error) => refused.push((id, error)),
                 Err(error) => results.fail(id, error.reason()),
@@ -103,7 +105,7 @@ impl BulkRunner {
         &self,
         change: &BulkChange,
         id: LocalityId,
-        filter: &Arc<Filter>,
+        filter: Option<&Arc<Filter>>,
         known: &KnownTenant,
     ) -> Mutation {
         let kind = MutationKind::User(id, user_change(&change.action));
@@ -119,7 +121,7 @@ impl BulkRunner {
             bulk: Some(BulkPart {
                 id: change.id.clone(),
                 server: self.server,
-                filter: filter.clone(),
+                filter: filter.cloned(),
             }),
             origin: Origin {
                 caller: change.caller.clone(),
