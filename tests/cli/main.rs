@@ -15,6 +15,7 @@ mod duplicates;
 mod ephemeral;
 mod first_day;
 mod former_users;
+mod health;
 mod hints;
 mod lifecycle;
 mod metrics;

@@ -217,3 +217,15 @@ fn the_openapi_document_has_the_paths_below_a_prefix() {
     let resolve = &document["paths"]["/polynym.v1.DirectoryService/ResolveIdentity"]["post"];
     assert_eq!(resolve["operationId"], "ResolveIdentity");
 }
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = run(&["man", folder.path().to_str().unwrap()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    for (page, text) in [("polynym", "SUBCOMMANDS"), ("polynym-serve", "POLYNYM_LISTEN")] {
+        let page = std::fs::read_to_string(folder.path().join(format!("{page}.1"))).unwrap();
+        assert!(page.contains(text), "{page}");
+    }
+    assert!(!folder.path().join("polynym-man.1").exists());
+}

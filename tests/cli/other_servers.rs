@@ -6,8 +6,9 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use super::{assert_fails, stdout};
 use crate::server::polynym;
 
-const COMMANDS: [&[&str]; 3] = [
+const COMMANDS: [&[&str]; 4] = [
     &["resolve", "handle:joe"],
+    &["health"],
     &["bench", "health"],
     &["identity", "normalize", "--json", "handle:joe"],
 ];

@@ -186,6 +186,7 @@ fn every_named_flag_and_variable_exists() {
         "--read-only",
         "--cap-drop",
         "--security-opt",
+        "--remap-path-prefix",
         "--ignored",
         "--mongod",
         "--",

@@ -2,6 +2,7 @@
 
 pub mod connection;
 pub mod former_user;
+pub mod health;
 pub mod pages;
 pub mod user_ref;
 

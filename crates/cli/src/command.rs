@@ -2,10 +2,11 @@
 
 use clap::Subcommand;
 
-use super::offline::{completions, id, openapi, token};
+use super::client::health;
+use super::offline::{completions, id, man, openapi, token};
 use super::tenant::{self, renormalize, usage};
 use super::{attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
-use crate::config::{Flags, Top};
+use crate::config::{Flags, Health, Top};
 
 /// The commands that open no store.
 #[derive(Subcommand)]
@@ -61,6 +62,9 @@ pub enum Command {
     /// Show usage counts of a tenant by minute, hour or day.
     #[command(after_help = usage::EXAMPLES)]
     Usage(usage::Usage),
+    /// Check that a server can answer calls.
+    #[command(after_help = health::EXAMPLES)]
+    Health(Flags<Health>),
     /// Measure a running server under load.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),
@@ -73,4 +77,7 @@ pub enum Command {
     /// Print a shell completion script.
     #[command(after_help = completions::EXAMPLES)]
     Completions(completions::Completions),
+    /// Write a manual page for each command into a folder.
+    #[command(hide = true, after_help = man::EXAMPLES)]
+    Man(man::Man),
 }

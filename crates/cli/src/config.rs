@@ -16,7 +16,7 @@ mod tests;
 mod top;
 mod values;
 
-pub use client::{Bench, Caller, ChangeClient, Client, Output, Purpose};
+pub use client::{Bench, Caller, ChangeClient, Client, Health, Output, Purpose};
 pub use error::{SettingError, SettingErrors};
 pub use flags::{Flags, share_file_with};
 pub use setting::{Setting, settings};

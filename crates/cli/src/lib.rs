@@ -28,7 +28,7 @@ pub use command::Command;
 pub use failure::Failure;
 pub use transfer::backup::EXAMPLES as BACKUP_EXAMPLES;
 
-use offline::{completions, id, openapi, token};
+use offline::{completions, id, man, openapi, token};
 
 /// Runs a command, which prints its results to standard output. `program` is the command line of
 /// the whole program.
@@ -55,8 +55,10 @@ pub fn run(command: Command, program: clap::Command) -> Result<(), Failure> {
         Command::Token(command) => token::run(command),
         Command::Id(command) => id::run(command),
         Command::Openapi(command) => openapi::run(&command),
+        Command::Health(flags) => client::block_on(client::health::run(flags)),
         Command::Bench(command) => client::block_on(bench::run(command)),
         Command::Top(flags) => client::block_on(top::run(flags)),
         Command::Completions(command) => completions::run(&command, program),
+        Command::Man(command) => man::run(&command, program),
     }
 }

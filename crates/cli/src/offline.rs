@@ -2,5 +2,6 @@
 
 pub mod completions;
 pub mod id;
+pub mod man;
 pub mod openapi;
 pub mod token;

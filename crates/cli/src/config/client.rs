@@ -48,6 +48,18 @@ settings! {
 }
 
 settings! {
+    /// The server to check.
+    pub struct Health {
+        /// The server to call.
+        pub server: String = ("URL", "http://127.0.0.1:7171", server),
+        /// The caller.
+        pub caller: Caller,
+        /// The output.
+        pub output: Output,
+    }
+}
+
+settings! {
     /// The purpose of the calls. The history has it beside each change.
     #[derive(Default)]
     pub struct Purpose {
@@ -107,6 +119,12 @@ const BENCH_TENANT: Setting = Setting {
 impl From<Client> for ChangeClient {
     fn from(client: Client) -> Self {
         Self { client, purpose: Purpose::default() }
+    }
+}
+
+impl From<Health> for ChangeClient {
+    fn from(Health { server, caller, output }: Health) -> Self {
+        Client { server, tenant: String::new(), caller, output }.into()
     }
 }
 
