@@ -46,9 +46,9 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "ETag",
             "grpc.health.v1.Health/Check",
             "http/1.1",
-            "NOT_SERVING",
         ],
     ),
+    ("systemd and releases", &["DynamicUser", "SHA256SUMS", "SOURCE_DATE_EPOCH"]),
     ("the output of a build", &["target/", "target/debug/client-testbed"]),
     (
         "examples of forms and values",
@@ -60,6 +60,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "linkedin.com/in/joe",
             "NNNN-title.md",
             "package.Service/Method",
+            "polynym-VERSION-x86_64-linux.cdx.json",
             "provider/subject",
             "YYYYMMDDHHMM",
         ],
