@@ -33,6 +33,9 @@ const MAX_PAGE_SIZE: usize = 1_000;
 /// The tenants in one read of the store.
 const TENANT_BATCH: usize = 50;
 
+/// The progress of a renormalization.
+type Renormalizing = Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>;
+
 impl Api {
     pub async fn purge_user(
         &self,
@@ -60,8 +63,7 @@ impl Api {
     pub async fn renormalize(
         &self,
         request: Request<v1::RenormalizeRequest>,
-    ) -> Result<Pin<Box<dyn Stream<Item = Result<v1::RenormalizeResponse, Status>> + Send>>, Refusal>
-    {
+    ) -> Result<Renormalizing, Refusal> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
         let run =

@@ -202,7 +202,7 @@ impl LineWriter for ImportWriter {
 }
 
 /// The JSON of a part of an import's response.
-fn message_json(message: &(impl Message + Name)) -> Value {
+fn message_json(message: &impl Name) -> Value {
     // Every message of the API has a descriptor.
     json::from_message(message).unwrap_or_default()
 }

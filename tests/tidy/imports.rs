@@ -42,18 +42,33 @@ pub fn graph(sources: &BTreeMap<String, String>) -> Graph {
 /// Returns the imports between folders. A file in the root of a crate counts as a folder: some are
 /// below all folders of the crate, such as its errors, and others above.
 pub fn folders(graph: &Graph) -> Graph {
-    let node = |path: &str| {
-        let folder = folder(path, graph);
-        if folder == "src" || folder.ends_with("/src") { path.to_owned() } else { folder }
-    };
     let mut folders = Graph::new();
     for (file, targets) in graph {
-        let from = node(file);
-        let others: Vec<_> =
-            targets.iter().map(|target| node(target)).filter(|target| *target != from).collect();
+        let from = node(file, graph);
+        let others: Vec<_> = targets
+            .iter()
+            .map(|target| node(target, graph))
+            .filter(|target| *target != from)
+            .collect();
         folders.entry(from).or_default().extend(others);
     }
     folders
+}
+
+/// Returns the imports between the files of different folders of a circle, as text.
+pub fn between(graph: &Graph, circle: &BTreeSet<String>) -> Vec<String> {
+    let edges = graph.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (from, to)));
+    let is_between = |(from, to): &(&String, &String)| {
+        let (from, to) = (node(from, graph), node(to, graph));
+        from != to && circle.contains(&from) && circle.contains(&to)
+    };
+    edges.filter(is_between).map(|(from, to)| format!("{from} imports {to}")).collect()
+}
+
+/// Returns the folder of a file, or the file itself in the root of a crate.
+fn node(path: &str, graph: &Graph) -> String {
+    let folder = folder(path, graph);
+    if folder == "src" || folder.ends_with("/src") { path.to_owned() } else { folder }
 }
 
 /// Returns the imports between files of one folder.

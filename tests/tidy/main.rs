@@ -39,10 +39,15 @@ fn folders_are_small() {
 
 #[test]
 fn folders_do_not_import_each_other_in_circles() {
-    let circles = imports::circles(&imports::folders(&imports::graph(&programs())), 1);
+    let graph = imports::graph(&programs());
+    let circles = imports::circles(&imports::folders(&graph), 1);
     // Files in the root of a crate are no folders: the test below bounds their circles.
     let has_folder = |set: &&BTreeSet<String>| set.iter().any(|path| !path.ends_with(".rs"));
-    report(circles.iter().filter(has_folder).map(|circle| format!("circle: {circle:?}")).collect());
+    let fault = |circle: &BTreeSet<String>| {
+        let between = imports::between(&graph, circle).join("\n  ");
+        format!("circle: {circle:?}:\n  {between}")
+    };
+    report(circles.iter().filter(has_folder).map(fault).collect());
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::io::Write;
 pub use comfy_table::Table;
 use comfy_table::{ColumnConstraint, ContentArrangement, Row, Width, presets};
 use locality_uuid::LocalityId;
-use prost::{Message, Name};
+use prost::Name;
 
 use super::failure::Failure;
 use polynym_lines::{escaped, is_terminal_control, json};
@@ -31,12 +31,12 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 }
 
 /// Prints a message as JSON in one line.
-pub fn print_message(message: &(impl Message + Name)) -> Result<(), Failure> {
+pub fn print_message(message: &impl Name) -> Result<(), Failure> {
     print_json(&json::from_message(message).map_err(write_failure)?)
 }
 
 /// Prints a message, including fields with default values.
-pub fn print_message_with_defaults(message: &(impl Message + Name)) -> Result<(), Failure> {
+pub fn print_message_with_defaults(message: &impl Name) -> Result<(), Failure> {
     print_json(&json::with_defaults(message).map_err(write_failure)?)
 }
 

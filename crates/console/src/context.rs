@@ -8,6 +8,7 @@ use axum::extract::{FromRequestParts, Request};
 use http::header::ACCEPT_LANGUAGE;
 use http::request::Parts;
 use http::{HeaderMap, Uri};
+use polynym_client::purpose::{REASON, encode};
 use tonic::metadata::MetadataMap;
 use uuid::Uuid;
 
@@ -129,6 +130,19 @@ fn region_of(headers: &HeaderMap) -> String {
     let last_parts = tags.filter_map(|tag| tag.trim().rsplit_once('-'));
     let mut regions = last_parts.map(|(_, region)| region.to_uppercase());
     regions.find(|region| is_region(region)).unwrap_or_else(|| "US".to_owned())
+}
+
+/// A call with a reason, if one is given.
+///
+/// # Errors
+/// The reason has characters that cannot be sent.
+pub fn with_reason<T>(message: T, reason: &str) -> Result<tonic::Request<T>, Failure> {
+    let mut request = tonic::Request::new(message);
+    if !reason.is_empty() {
+        let wrong = |_| Failure::Form("The reason has characters that cannot be sent.".to_owned());
+        request.metadata_mut().insert(REASON, encode(reason).map_err(wrong)?);
+    }
+    Ok(request)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ mod frame;
 mod imports;
 mod middleware;
 mod pages;
-mod purpose;
+mod prelude;
 mod render;
 mod requests;
 mod samples;

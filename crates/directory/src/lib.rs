@@ -6,14 +6,23 @@ pub mod clock;
 pub mod duplicates;
 pub mod encoded;
 pub mod error;
+mod history_check;
+mod history_part;
+mod limits;
 pub mod model;
 pub mod mutation;
+mod purge_progress;
 pub mod search;
 pub mod service;
+mod size;
 pub mod stores;
+mod tenant_cache;
+mod tenant_queue;
 mod text;
 pub mod timestamp;
 pub mod tokens;
+mod update_mask;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +41,9 @@ pub use duplicates::evidence::{
 };
 pub use duplicates::pairs::DuplicatePair;
 pub use error::{BulkError, Category, Error, Invalid, ItemError, NotUndone};
+pub use history_check::check_history;
+pub use history_part::{HistoryEvents, HistoryPart};
+pub use limits::Limits;
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState};
@@ -44,7 +56,6 @@ pub use model::imported_user::reimport::{LineField, OnExisting, Reimport};
 pub use model::imported_user::{
     Effect, Imported, ImportedIdentity, ImportedUser, OnConflict, SkipReason, SkippedIdentity,
 };
-pub use model::limits::Limits;
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
 pub use model::notice::{Notice, NoticeContent};
@@ -56,12 +67,9 @@ pub use model::shortening::{Shortened, Shortening};
 pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
-pub use model::user::update_mask::Update;
 pub use model::user::{Identity, State, User, Verification};
 pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, RunStep};
-pub use mutation::journal::history_check::check_history;
 pub use mutation::merge_links::{MergeLinks, MergeWalk};
-pub use mutation::read_set::history_part::{HistoryEvents, HistoryPart};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
 };
@@ -105,3 +113,4 @@ pub use stores::{
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;
+pub use update_mask::Update;

@@ -28,21 +28,21 @@ use locality_uuid::LocalityId;
 
 use super::clock::Now;
 use super::error::Error;
+use crate::limits::Limits;
 use crate::model::event::Origin;
 use crate::model::imported_user::ImportedUser;
-use crate::model::limits::Limits;
 use crate::model::merge_report::ConflictPolicy;
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::{Policies, PolicyUpdate};
 use crate::model::record::{Hold, Record};
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{DeletionStep, ImportedTenant};
-use crate::model::user::size;
-use crate::model::user::update_mask::Update;
 use crate::model::user::{State, Verification};
-use crate::mutation::purge::progress::PurgeProgress;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
+use crate::purge_progress::PurgeProgress;
+use crate::size;
 use crate::timestamp::Timestamp;
+use crate::update_mask::Update;
 use bulk::BulkStep;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
 

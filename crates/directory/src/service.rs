@@ -41,12 +41,12 @@ use self::purpose::Purpose;
 use super::clock::{CLOCK_AHEAD, Clock, ClockLog, Now};
 use super::error::Error;
 use super::stores::{Backend, Consistency, StoredRules};
-use crate::model::limits::Limits;
+use crate::limits::Limits;
 use crate::model::tenant::Tenant;
+use crate::tenant_cache::Tenants;
+use crate::tenant_queue::TenantQueue;
 use polynym_identifier::Rules;
 use runs::Runs;
-use tenants::cache::Tenants;
-use tenants::queue::TenantQueue;
 
 /// The user directory: checks and normalises requests, applies the rules, and stores the results
 /// in a [`Backend`].

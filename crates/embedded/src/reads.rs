@@ -4,11 +4,14 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use locality_uuid::LocalityId;
+
 use crate::error::{DegradedReason, Fault, chain};
 use crate::job::Job;
+use crate::lookup::scan::users_in_parts;
 use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::store::Embedded;
-use polynym_directory::{ANSWER_BYTES, Error, ItemResult, Pace};
+use polynym_directory::{ANSWER_BYTES, Error, ItemResult, Pace, Record, Scanned, Tenant};
 use polynym_store_common::operations::{Operation, measure_items};
 
 /// The look-ups of a batch beyond which it is large: it takes a permit, since it would delay single
@@ -123,5 +126,20 @@ impl Embedded {
     /// The error of a read while no snapshot is published.
     pub(super) fn closed(&self) -> Fault {
         self.degraded.load().as_deref().map_or(Fault::Closed, |reason| Fault::Degraded(*reason))
+    }
+
+    /// See [`Search::scan`](polynym_directory::Search::scan).
+    pub(crate) async fn scan_users(
+        &self,
+        tenant: &Tenant,
+        after: Option<LocalityId>,
+        limit: usize,
+    ) -> Result<Scanned<Record>, Error> {
+        let read = |after, rest, pace: &Pace| {
+            let scan =
+                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, pace, Snapshot::decode);
+            self.read_step(scan).map(Some)
+        };
+        Ok(users_in_parts(after, limit, read).await?.unwrap_or_default())
     }
 }

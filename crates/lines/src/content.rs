@@ -33,7 +33,7 @@ pub fn content(mut object: Map<String, Value>) -> Result<Content, String> {
         return Ok(Content { ownerless_hold, ..Content::default() });
     }
 
-    let internals = object.remove(INTERNALS).map(|value| json::to_message(value)).transpose()?;
+    let internals = object.remove(INTERNALS).map(json::to_message).transpose()?;
     let user = Some(json::to_message(Value::Object(object))?);
     Ok(Content { user, internals, ..Content::default() })
 }

@@ -19,7 +19,7 @@ const TIMESTAMP: &str = "google.protobuf.Timestamp";
 ///
 /// # Errors
 /// The message is none of the API.
-pub fn from_message(message: &(impl Message + Name)) -> Result<Value, String> {
+pub fn from_message(message: &impl Name) -> Result<Value, String> {
     serialize(message, &SerializeOptions::new())
 }
 
@@ -27,7 +27,7 @@ pub fn from_message(message: &(impl Message + Name)) -> Result<Value, String> {
 ///
 /// # Errors
 /// The message is none of the API.
-pub fn with_defaults(message: &(impl Message + Name)) -> Result<Value, String> {
+pub fn with_defaults(message: &impl Name) -> Result<Value, String> {
     serialize(message, &SerializeOptions::new().skip_default_fields(false))
 }
 

@@ -27,23 +27,20 @@ use super::peer::Peer;
 use super::preface::{PREFACE, read_start};
 use polynym_access::ActiveCount;
 
-mod activity;
-mod byte_budget;
 pub mod cores;
 mod fair_io;
 mod frame_credit;
 mod http1_io;
 pub mod in_memory;
 mod lifetime;
-pub mod state;
 mod task;
 pub mod tls;
 mod unvectored_io;
 
+use super::budgets::state::ConnectionState;
 use fair_io::{FairIo, ReadSlice};
 use http1_io::{HeaderTimer, Http1Io};
 use lifetime::{drain_started, run};
-use state::ConnectionState;
 use task::{CallExecutor, ConnectionTask};
 use tls::{Accepted, Tls};
 use unvectored_io::UnvectoredIo;

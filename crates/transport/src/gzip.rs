@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use http::HeaderMap;
 use tonic::Status;
 
-use crate::connection::state::Reservation;
+use crate::budgets::state::Reservation;
 use crate::protocol;
 use crate::request_body::{ENCODING, PREFIX, reserve};
 

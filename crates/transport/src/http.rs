@@ -17,12 +17,12 @@ pub use origin::is_loopback;
 pub use page::Page;
 pub use site::Site;
 
+use crate::budgets::state::{ConnectionState, Reservation};
 use crate::calls::call_protocol::Refused;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::ResponseBody;
 use crate::connect::call::ConnectCall;
 use crate::connect::request;
-use crate::connection::state::{ConnectionState, Reservation};
 use crate::lines::call::LineCall;
 use crate::method::{Methods, Row};
 use crate::peer::Peer;

@@ -1,6 +1,7 @@
 //! Connections of gRPC over HTTP/2, and of Connect over HTTP/1.1 and HTTP/2: accepting them, and
 //! bounds on all that clients control.
 
+mod budgets;
 mod calls;
 mod connect;
 mod connection;
@@ -18,8 +19,8 @@ pub mod request_body;
 mod request_check;
 pub mod rich_status;
 mod server;
-mod streams;
 
+pub use budgets::streams::StreamPermit;
 pub use calls::authorization::Authorization;
 pub use calls::count::{CALLS, REJECTED, SECONDS as CALL_SECONDS};
 pub use calls::handler::{CONNECTIONS, PANICS, Services};
@@ -32,4 +33,3 @@ pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, T
 pub use eviction::EvictionQueue;
 pub use options::{LogCalls, Options};
 pub use server::{Listener, Listeners, serve};
-pub use streams::StreamPermit;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tonic::Status;
 
 use super::request_check;
-use crate::connection::state::Reservation;
+use crate::budgets::state::Reservation;
 use crate::gzip;
 use crate::protocol;
 
@@ -272,7 +272,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::connection::state::{ConnectionState, ServerUsage};
+    use crate::budgets::state::{ConnectionState, ServerUsage};
     use polynym_access::Caller;
 
     const LIMIT: usize = 8 << 20;

@@ -221,13 +221,19 @@ impl Operation {
             }
             output::print_table(&table)?;
         }
+        output::print(&self.sentence(totals, first.len()))
+    }
+
+    /// The numbers of users in a sentence, and a line for each reason of failures.
+    fn sentence(&self, totals: &Totals, first: usize) -> String {
+        let Totals { changed, unchanged, skipped, failed } = totals;
+        let failed_users: i64 = failed.values().sum();
         let done = words(&self.action).1;
-        let mut text = match *changed - first.len() as i64 {
+        let mut text = match *changed - first as i64 {
             _ if !self.dry_run => format!("{changed} users {done}"),
             more if more <= 0 => format!("{changed} users would be {done}"),
             more => format!(
-                "{changed} users would be {done} (the first {} are shown, {more} more follow)",
-                first.len()
+                "{changed} users would be {done} (the first {first} are shown, {more} more follow)"
             ),
         };
         let others = [
@@ -241,7 +247,7 @@ impl Operation {
         for (reason, count) in failed {
             text += &format!("\n  {count} {}", printable(reason));
         }
-        output::print(&format!("{text}\n"))
+        text + "\n"
     }
 }
 

@@ -140,7 +140,7 @@ fn with_counts(plan: SearchPlan, next: &SearchPlan) -> SearchPlan {
 
 fn print(session: &Session, users: &[User]) -> Result<(), Failure> {
     if session.json() {
-        return users.iter().try_for_each(|user| output::print_message(user));
+        return users.iter().try_for_each(output::print_message);
     }
     if users.is_empty() {
         return Ok(());

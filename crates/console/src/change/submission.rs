@@ -10,9 +10,9 @@ use super::draft::Draft;
 use super::identifier_fields;
 use super::problem::{self, Problem};
 use super::version::Version;
+use crate::context::with_reason;
 use crate::failure::Failure;
 use crate::form::Form;
-use crate::purpose::with_reason;
 use crate::views::identity;
 use crate::visit::Visit;
 

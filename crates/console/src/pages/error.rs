@@ -6,7 +6,7 @@ use polynym_client::{Error, Kind};
 
 use super::sign_in;
 use crate::advice;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/error.html")]

@@ -8,7 +8,6 @@ mod history;
 pub mod import;
 mod merging;
 pub mod preferences;
-mod prelude;
 pub mod reload;
 pub mod search;
 pub mod server;

@@ -16,7 +16,7 @@ use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, Typed, filter_of};
 

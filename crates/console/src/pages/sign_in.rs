@@ -12,7 +12,7 @@ use url::form_urlencoded;
 
 use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::render::own_path;
 
 #[derive(Template)]

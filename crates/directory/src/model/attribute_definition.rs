@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::attribute::{NAME_RULE, Value, is_name};
-use super::policies::Policies;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
 
@@ -70,7 +69,7 @@ impl ValueType {
     }
 
     /// The message for values of another type.
-    const fn rule(self) -> &'static str {
+    pub(crate) const fn rule(self) -> &'static str {
         match self {
             Self::String => "the tenant defines it as a text",
             Self::Int => "the tenant defines it as an integer",
@@ -96,8 +95,11 @@ impl DefinitionUpdate {
     }
 
     /// Applies the update at `now`.
-    pub(crate) fn apply(&self, policies: &mut Policies, now: Timestamp) {
-        let present = &mut policies.attributes;
+    pub(crate) fn apply(
+        &self,
+        present: &mut BTreeMap<String, AttributeDefinition>,
+        now: Timestamp,
+    ) {
         let mut changed = self.definitions.clone();
         if self.replace {
             for name in present.keys() {
@@ -114,62 +116,10 @@ impl DefinitionUpdate {
     }
 }
 
-impl Policies {
-    /// Whether the attribute of this name is indexed, or will be.
-    pub fn indexes(&self, name: &str) -> bool {
-        self.attributes.get(name).is_none_or(|definition| definition.indexed)
-    }
-
-    /// The names of the attributes that are evidence of duplicates.
-    pub fn evidence(&self) -> impl Iterator<Item = &str> {
-        let evidence = self.attributes.iter().filter(|(_, definition)| definition.evidence);
-        evidence.map(|(name, _)| name.as_str())
-    }
-
-    /// Whether the index does not match the attribute's definition yet.
-    pub fn is_index_changing(&self, name: &str) -> bool {
-        self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
-    }
-
-    /// The time when a definition last changed that the index does not match yet.
-    pub fn index_change(&self) -> Option<Timestamp> {
-        self.attributes.values().filter_map(|definition| definition.index_change).max()
-    }
-
-    /// Marks the changes up to `since` as applied to the index.
-    pub(crate) fn finish_index_changes(&mut self, since: Timestamp) {
-        for definition in self.attributes.values_mut() {
-            definition.index_change = definition.index_change.filter(|time| *time > since);
-        }
-        self.attributes.retain(|_, definition| *definition != AttributeDefinition::default());
-    }
-
-    /// Checks the types of new values.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for the first value of another type than its definition's.
-    pub(crate) fn check_types<'a>(
-        &self,
-        attributes: impl IntoIterator<Item = (&'a String, &'a Value)>,
-    ) -> Result<(), Error> {
-        if self.attributes.is_empty() {
-            return Ok(());
-        }
-        for (name, value) in attributes {
-            if let Some(wanted) = self.attributes.get(name).and_then(|defined| defined.value_type)
-                && wanted != ValueType::from_value(value)
-            {
-                let field = format!("user.attributes.{name}");
-                return Err(Error::invalid(Invalid::Attribute, field, wanted.rule()));
-            }
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::policies::Policies;
 
     const UNINDEXED: AttributeDefinition = AttributeDefinition {
         indexed: false,
@@ -184,7 +134,7 @@ mod tests {
 
     fn define(policies: &mut Policies, name: &str, definition: AttributeDefinition, now: i64) {
         let definitions = BTreeMap::from([(name.to_owned(), definition)]);
-        DefinitionUpdate { replace: false, definitions }.apply(policies, time(now));
+        DefinitionUpdate { replace: false, definitions }.apply(&mut policies.attributes, time(now));
     }
 
     #[test]
@@ -208,7 +158,8 @@ mod tests {
         let mut policies = Policies::default();
         define(&mut policies, "bio", UNINDEXED, 1);
         policies.finish_index_changes(time(1));
-        DefinitionUpdate { replace: true, ..Default::default() }.apply(&mut policies, time(2));
+        DefinitionUpdate { replace: true, ..Default::default() }
+            .apply(&mut policies.attributes, time(2));
         assert!(policies.is_index_changing("bio") && policies.indexes("bio"));
         policies.finish_index_changes(time(2));
         assert_eq!(policies, Policies::default());

@@ -1,10 +1,9 @@
 //! The policies of a tenant, and their bounds.
 
-mod field;
-mod table;
-
 use std::time::Duration;
 
+use super::attribute::Value;
+use super::attribute_definition::{AttributeDefinition, ValueType};
 use super::tenant::Tenant;
 use super::user::{Identity, Verification};
 use crate::clock::Now;
@@ -12,10 +11,10 @@ use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
 
-pub use field::{Policy, period};
-pub(crate) use field::{read_span, span};
-pub(crate) use table::{LAST_FIELD, MAX_PERIOD, MAX_UNDO_WINDOW};
-pub use table::{POLICIES, Policies, PolicyUpdate};
+pub use super::policy_field::{Policy, period};
+pub(crate) use super::policy_field::{read_span, span};
+pub(crate) use super::policy_table::{LAST_FIELD, MAX_PERIOD, MAX_UNDO_WINDOW};
+pub use super::policy_table::{POLICIES, Policies, PolicyUpdate};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -169,11 +168,64 @@ impl PolicyUpdate {
         if let Some(handles) = &self.reserved_handles {
             policies.reserved_handles.clone_from(handles);
         }
-        self.attributes.apply(policies, now);
+        self.attributes.apply(&mut policies.attributes, now);
     }
 }
 
-fn within(time: Duration, max: Duration, field: &str) -> Result<(), Error> {
+impl Policies {
+    /// Whether the attribute of this name is indexed, or will be.
+    pub fn indexes(&self, name: &str) -> bool {
+        self.attributes.get(name).is_none_or(|definition| definition.indexed)
+    }
+
+    /// The names of the attributes that are evidence of duplicates.
+    pub fn evidence(&self) -> impl Iterator<Item = &str> {
+        let evidence = self.attributes.iter().filter(|(_, definition)| definition.evidence);
+        evidence.map(|(name, _)| name.as_str())
+    }
+
+    /// Whether the index does not match the attribute's definition yet.
+    pub fn is_index_changing(&self, name: &str) -> bool {
+        self.attributes.get(name).is_some_and(|definition| definition.index_change.is_some())
+    }
+
+    /// The time when a definition last changed that the index does not match yet.
+    pub fn index_change(&self) -> Option<Timestamp> {
+        self.attributes.values().filter_map(|definition| definition.index_change).max()
+    }
+
+    /// Marks the changes up to `since` as applied to the index.
+    pub(crate) fn finish_index_changes(&mut self, since: Timestamp) {
+        for definition in self.attributes.values_mut() {
+            definition.index_change = definition.index_change.filter(|time| *time > since);
+        }
+        self.attributes.retain(|_, definition| *definition != AttributeDefinition::default());
+    }
+
+    /// Checks the types of new values.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for the first value of another type than its definition's.
+    pub(crate) fn check_types<'a>(
+        &self,
+        attributes: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    ) -> Result<(), Error> {
+        if self.attributes.is_empty() {
+            return Ok(());
+        }
+        for (name, value) in attributes {
+            if let Some(wanted) = self.attributes.get(name).and_then(|defined| defined.value_type)
+                && wanted != ValueType::from_value(value)
+            {
+                let field = format!("user.attributes.{name}");
+                return Err(Error::invalid(Invalid::Attribute, field, wanted.rule()));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn within(time: Duration, max: Duration, field: &str) -> Result<(), Error> {
     if time <= max {
         return Ok(());
     }

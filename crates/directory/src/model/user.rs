@@ -1,8 +1,5 @@
 //! A user and its identities.
 
-pub(crate) mod size;
-pub mod update_mask;
-
 use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;

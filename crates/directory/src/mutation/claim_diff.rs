@@ -9,11 +9,11 @@ use super::{journal, rule_notices};
 use crate::error::Error;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::record::{Hold, Record};
-use crate::model::user::size::size;
 use crate::model::user::{Identity, State, User};
 use crate::mutation::read_set::{DecideError, ReadRequest, ReadSet, ReadState, Write, WriteSet};
 use crate::mutation::{Mutation, UserChange};
 use crate::search::searched_elements;
+use crate::size::size;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 

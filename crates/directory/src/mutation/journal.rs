@@ -1,8 +1,6 @@
 //! The journal of a mutation: the events of the users that it changes, and the ownerships that it
 //! ends. Both follow from the users before and after, so no change can be omitted.
 
-pub mod history_check;
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::encoded::encode::value_message;
@@ -15,11 +13,11 @@ use crate::model::ownership::Ownership;
 use crate::model::policies::Policies;
 use crate::model::record::{Hold, Record};
 use crate::model::tenant_event::{TenantEvent, TenantEventKind};
-use crate::model::user::size;
 use crate::model::user::{Identity, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
 use crate::mutation::read_set::Write;
 use crate::mutation::{Mutation, UserChange};
+use crate::size;
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 

@@ -6,8 +6,8 @@ use std::ops::ControlFlow;
 use locality_uuid::LocalityId;
 
 use crate::error::NotUndone;
+use crate::history_part::HistoryPart;
 use crate::model::event::{Event, EventKind, Origin};
-use crate::mutation::read_set::history_part::HistoryPart;
 use crate::mutation::read_set::{DecideError, ReadSet};
 use crate::timestamp::Timestamp;
 use polynym_identifier::Identifier;

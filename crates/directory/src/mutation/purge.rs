@@ -1,7 +1,5 @@
 //! Purging users, and the expiry of deleted and merged ones.
 
-pub mod progress;
-
 use locality_uuid::LocalityId;
 
 use super::{Mutation, merge_links};

@@ -1,7 +1,5 @@
 //! The data that a store and the rules exchange for a mutation: read set, read requests, write set.
 
-pub mod history_part;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +7,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, NotUndone};
+use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::change::BulkChange;
 use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::{Claim, ClaimWrite};
@@ -21,8 +20,7 @@ use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
-use crate::mutation::purge::progress::PurgeProgress;
-use crate::mutation::read_set::history_part::{HistoryEvents, HistoryPart};
+use crate::purge_progress::PurgeProgress;
 use polynym_identifier::IdentityKey;
 
 /// The data that a store has read for a mutation, in one snapshot.

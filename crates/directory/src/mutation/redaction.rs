@@ -14,13 +14,13 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Mutation;
 use crate::encoded::event::encode_recorded;
+use crate::history_part::HistoryPart;
 use crate::model::event::{Event, FieldChange, RecordedValue};
 use crate::model::record::Record;
 use crate::model::user::{Identity, User};
 use crate::mutation::journal::recorded_fields;
-use crate::mutation::purge::progress::{OwnHistory, PurgeProgress, PurgedValues, ValueSet};
-use crate::mutation::read_set::history_part::HistoryPart;
 use crate::mutation::read_set::{DecideError, ReadSet, Write};
+use crate::purge_progress::{OwnHistory, PurgeProgress, PurgedValues, ValueSet};
 use crate::timestamp::Timestamp;
 use polynym_identifier::IdentityKey;
 

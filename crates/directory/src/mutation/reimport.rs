@@ -7,6 +7,7 @@ use locality_uuid::LocalityId;
 
 use super::{Mutation, MutationKind, PriorRequest, UserChange, import, journal, user_edits};
 use crate::error::{Error, Invalid};
+use crate::history_part::HistoryPart;
 use crate::model::event::{Event, Origin};
 use crate::model::imported_user::reimport::{LineField, OnExisting};
 use crate::model::imported_user::{
@@ -15,7 +16,6 @@ use crate::model::imported_user::{
 use crate::model::record::{Guarded, Record};
 use crate::model::user::{Identity, State, User};
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
-use crate::mutation::read_set::history_part::HistoryPart;
 use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 
 /// The newest events of a user that are read. One that an undo deleted hardly changes afterwards.

@@ -10,7 +10,7 @@ use super::field::{Field, quoted};
 use super::range::Range;
 use super::scalar::Scalar;
 use crate::model::user::User;
-use crate::model::view::View;
+use crate::view::View;
 use polynym_identifier::{Identifier, Kind};
 
 /// The condition by which a store finds users.

@@ -2,7 +2,7 @@
 
 use crate::encoded::encoded_user::EncodedUser;
 use crate::model::user::User;
-use crate::model::view::View;
+use crate::view::View;
 use polynym_identifier::Rules;
 
 /// A user found by a search, as answers show it: without the rules' versions of its identities.

@@ -12,8 +12,8 @@ use super::Directory;
 use crate::error::Error;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, UserChange};
-use crate::service::tenants::cache::KnownTenant;
 use crate::stores::ExpiredUser;
+use crate::tenant_cache::KnownTenant;
 
 /// The pause between two rounds.
 const ROUND_INTERVAL: Duration = Duration::from_secs(1);

@@ -12,13 +12,13 @@ use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::policies::Policies;
-use crate::model::user::size::size;
 use crate::model::user::{State, User};
 use crate::search::{
     AccessPath, Field, Filter, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
 use crate::service::read_size::ReadSize;
 use crate::service::scan_pace::Pace;
+use crate::size::size;
 use crate::stores::{ANSWER_BYTES, Consistency, PageLimit, View};
 
 /// Users in a page by default, and at most (AIP-158).

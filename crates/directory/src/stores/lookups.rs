@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use crate::encoded::encoded_user::{EncodedUser, Found};
 use crate::error::{Error, ItemError};
 use crate::model::tenant::Tenant;
-use crate::model::view::View;
+use crate::view::View;
 use polynym_identifier::IdentityKey;
 
 /// The freshness of a read.

@@ -24,8 +24,8 @@ mod usage;
 use std::sync::Arc;
 
 pub use crate::model::notice::InboxEntry;
-pub use crate::model::view::View;
 use crate::tokens::key::TokenKey;
+pub use crate::view::View;
 pub use bulk_changes::{BulkChangeKey, BulkChanges, DueBulkChange};
 pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;

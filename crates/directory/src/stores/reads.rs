@@ -10,8 +10,8 @@ use crate::error::Error;
 use crate::model::claim::Claim;
 use crate::model::ownership::EndedOwnerships;
 use crate::model::tenant::Tenant;
-use crate::model::view::View;
 use crate::stores::PageLimit;
+use crate::view::View;
 use polynym_identifier::IdentityKey;
 
 /// Reads that are neither cached nor shared.

@@ -8,8 +8,8 @@ use super::scanned::Scanned;
 use crate::error::Error;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
-use crate::model::view::View;
 use crate::search::{AccessPath, Position, SearchedUser};
+use crate::view::View;
 
 /// Searches and scans of the users of a tenant.
 #[async_trait]

@@ -7,12 +7,12 @@ use super::{
     Decision, Error, Limits, Mutation, MutationKind, ReadSet, Record, State, Tenant, Timestamp,
     User, UserChange, Value, id, mutation, user,
 };
+use crate::history_part::HistoryEvents;
 use crate::model::attribute_definition::{AttributeDefinition, ValueType};
 use crate::model::imported_user::ImportedUser;
 use crate::model::merge_report::ConflictPolicy;
 use crate::model::policies::Policies;
 use crate::model::record::MergeSnapshot;
-use crate::mutation::read_set::history_part::HistoryEvents;
 use crate::mutation::read_set::{Write, WriteSet};
 
 /// User `n`, with nothing.

@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 use super::error::{Error, Invalid};
 use super::mutation::{Mutation, MutationKind, UserChange};
+use crate::limits::Limits;
 use crate::model::attribute::Value;
 use crate::model::claim::{Claim, ClaimWrite};
-use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;

@@ -9,7 +9,7 @@ use super::{
     user,
 };
 use crate::model::user::User;
-use crate::model::user::update_mask::Update;
+use crate::update_mask::Update;
 use polynym_identifier::{IdentityKey, Kind, RULES_VERSION};
 
 /// The error as text: errors have causes and do not compare.

@@ -38,7 +38,6 @@ fn all() -> PolicyUpdate {
         inbox_retention: Some(hours(7)),
         inbox_limit: Some(8),
         rule_notices: Some(true),
-        ..PolicyUpdate::default()
     }
 }
 

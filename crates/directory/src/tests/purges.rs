@@ -6,9 +6,9 @@ use locality_uuid::LocalityId;
 
 use super::{Decision, Error, Limits, Mutation, ReadSet, Record, Timestamp, User, UserChange};
 use super::{id, mutation, user};
+use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::event::{ChangeSet, Event, EventKind, Origin};
 use crate::model::user::State;
-use crate::mutation::read_set::history_part::{HistoryEvents, HistoryPart};
 use crate::mutation::read_set::{MutationReport, Write, WriteSet};
 
 fn other_id(n: usize) -> LocalityId {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Decision, Error, Mutation, ReadSet, Record, Timestamp, User, UserChange};
 use super::{id, mutation, user};
 use crate::error::NotUndone;
+use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::attribute::Value;
 use crate::model::event::{
     ChangeSet, Event, EventKind, FieldChange, IdentityChange, Origin, RecordedValue,
@@ -13,7 +14,6 @@ use crate::model::event::{
 use crate::model::policies::Policies;
 use crate::model::user::{Identity, State};
 use crate::mutation::operation_events::Reversal;
-use crate::mutation::read_set::history_part::{HistoryEvents, HistoryPart};
 use crate::mutation::read_set::{Write, WriteSet};
 use polynym_identifier::{Identifier, Kind, RawIdentifier, Rules};
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Error, Invalid, User, UserChange, Value, apply, invalid, mutation, user};
-use crate::model::user::update_mask::Update;
+use crate::update_mask::Update;
 
 fn attributes(pairs: &[(&str, i64)]) -> BTreeMap<String, Value> {
     pairs.iter().map(|(name, number)| ((*name).to_owned(), Value::Int(*number))).collect()

@@ -12,7 +12,7 @@ use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::Unknown;
 use crate::model::user::User;
-use crate::model::user::size::size;
+use crate::size::size;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION, Rules};
 use polynym_proto::v1;

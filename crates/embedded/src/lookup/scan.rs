@@ -8,10 +8,7 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result, readable};
 use crate::schema::claim::decode_claim;
 use crate::schema::user::StoredUser;
-use crate::store::Embedded;
-use polynym_directory::{
-    Error, ExpiredUser, Hold, Pace, Record, Scanned, Tenant, TenantRecord, Timestamp,
-};
+use polynym_directory::{Error, ExpiredUser, Hold, Pace, Scanned, Tenant, TenantRecord, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::unreadable::Kind;
 
@@ -22,23 +19,6 @@ pub struct ScannedHolds {
     pub holds: Vec<Hold>,
     /// The last key that was read, after which the next page starts. None at the end.
     pub last: Option<IdentityKey>,
-}
-
-impl Embedded {
-    /// See [`Search::scan`](polynym_directory::Search::scan).
-    pub(crate) async fn scan_users(
-        &self,
-        tenant: &Tenant,
-        after: Option<LocalityId>,
-        limit: usize,
-    ) -> Result<Scanned<Record>, Error> {
-        let read = |after, rest, pace: &Pace| {
-            let scan =
-                |snapshot: &Snapshot| snapshot.scan(tenant, after, rest, pace, Snapshot::decode);
-            self.read_step(scan).map(Some)
-        };
-        Ok(users_in_parts(after, limit, read).await?.unwrap_or_default())
-    }
 }
 
 /// Reads users in parts, between which other calls get the thread. A part is `None` once the

@@ -10,9 +10,9 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 
-use crate::connection::state::Reservation;
+use crate::budgets::state::Reservation;
+use crate::budgets::streams::OpenStream;
 use crate::request_body::{self, RequestBody};
-use crate::streams::OpenStream;
 use crate::{protocol, request_check};
 
 /// Returns the frame that ends a body early with a status; none if the protocol has none.

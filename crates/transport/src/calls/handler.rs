@@ -20,14 +20,14 @@ use super::count::CallCount;
 use super::detachable::Detachable;
 use super::permits::{CallPermits, PermitKind};
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
-use crate::connection::state::{ConnectionState, Reservation, ServerUsage};
+use crate::budgets::state::{ConnectionState, Reservation, ServerUsage};
+use crate::budgets::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::eviction::EvictionQueue;
 use crate::method::{MethodKind, Methods, Row};
 use crate::options::{LogCalls, Options};
 use crate::peer::Peer;
 use crate::preface::PrefaceCheck;
 use crate::request_body::{self, RequestBody};
-use crate::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::{protocol, rich_status};
 use polynym_access::{ActiveCount, Call, Caller, Permit};
 

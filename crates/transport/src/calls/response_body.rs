@@ -10,11 +10,11 @@ use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Bytes;
 
+use crate::budgets::state::Reservation;
+use crate::budgets::streams::OpenStream;
 use crate::calls::call_protocol::EndFrame;
 use crate::calls::compute_shares::Steps;
-use crate::connection::state::Reservation;
 use crate::protocol;
-use crate::streams::OpenStream;
 
 /// The body of a response, and the budget that it is charged to.
 pub struct ResponseBody {

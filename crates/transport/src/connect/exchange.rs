@@ -10,10 +10,10 @@ use tonic::body::Body;
 
 use super::call::ConnectCall;
 use super::{envelope, request, unary};
+use crate::budgets::state::Reservation;
+use crate::budgets::streams::OpenStream;
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
-use crate::connection::state::Reservation;
 use crate::request_body::RequestBody;
-use crate::streams::OpenStream;
 
 impl CallProtocol for ConnectCall {
     fn validate(&self, _: &Request<Incoming>) -> Result<Option<Duration>, Refused> {

@@ -5,7 +5,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor};
 use tonic::Status;
 
 use super::unique::UniqueKeys;
-use crate::connection::state::Reservation;
+use crate::budgets::state::Reservation;
 use crate::protocol;
 use crate::request_body::{PREFIX, reserve, set_length};
 use crate::rich_status::internal;

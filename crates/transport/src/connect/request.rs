@@ -13,9 +13,9 @@ use tonic::body::Body;
 
 use super::call::{Codec, ConnectCall};
 use super::{envelope, error, header, json};
+use crate::budgets::state::Reservation;
 use crate::calls::call_protocol::Refused;
 use crate::calls::compute_shares::in_one_step;
-use crate::connection::state::Reservation;
 use crate::gzip;
 use crate::method::messages::{Messages, Shape};
 use crate::protocol;

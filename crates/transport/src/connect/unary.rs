@@ -15,8 +15,8 @@ use tonic::{Code, Status};
 
 use super::call::{Codec, ConnectCall};
 use super::{error, header, json};
+use crate::budgets::state::Reservation;
 use crate::calls::compute_shares::in_one_step;
-use crate::connection::state::Reservation;
 use crate::protocol;
 use crate::request_body::PREFIX;
 use crate::rich_status::internal;

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep};
 
-use crate::connection::state::ConnectionState;
+use crate::budgets::state::ConnectionState;
 
 /// The time limit of the headers of a request, from their first byte.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);

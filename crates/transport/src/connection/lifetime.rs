@@ -9,11 +9,11 @@ use hyper_util::server::graceful::GracefulConnection;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-use super::state::ConnectionState;
 use super::task::ConnectionTask;
+use crate::budgets::state::ConnectionState;
+use crate::budgets::streams::Ending;
 use crate::options::Options;
 use crate::peer::Peer;
-use crate::streams::Ending;
 
 /// The part of the time of a stop in which streams end with a status: one in this many.
 const LAST_PART_OF_DRAIN: u32 = 5;

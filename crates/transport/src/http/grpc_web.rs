@@ -15,14 +15,14 @@ use hyper::body::Incoming;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::budgets::state::Reservation;
+use crate::budgets::streams::OpenStream;
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::calls::compute_shares::in_one_step;
 use crate::connect::{error, header, request};
-use crate::connection::state::Reservation;
 use crate::method::messages::{Messages, Shape};
 use crate::request_body::{self, ENCODING, PREFIX, RequestBody, next_chunk, reserve, set_length};
 use crate::rich_status::internal;
-use crate::streams::OpenStream;
 use crate::{protocol, request_check};
 
 /// The flag of the frame with the trailers.

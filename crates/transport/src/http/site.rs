@@ -13,13 +13,13 @@ use polynym_access::Caller;
 use tonic::Status;
 use tonic::body::Body;
 
+use crate::budgets::state::{ConnectionState, Reservation};
+use crate::budgets::streams::OpenStream;
 use crate::calls::handler::CallHandler;
 use crate::calls::response_body::{ResponseBody, StreamCharge};
 use crate::connect::error;
-use crate::connection::state::{ConnectionState, Reservation};
 use crate::peer::Peer;
 use crate::request_body;
-use crate::streams::OpenStream;
 
 /// A site beside the API. It limits the bodies that it reads and the time that it takes.
 pub trait Site: Send + Sync + 'static {

@@ -13,15 +13,15 @@ use tonic::{Code, Status};
 use super::exchange::Exchange;
 use super::request::LineStream;
 use super::{EVENTS, LineForm, LineMethod, LineReader, LineRequest, LineWriter, NDJSON, response};
+use crate::budgets::state::Reservation;
+use crate::budgets::streams::OpenStream;
 use crate::calls::call_protocol::{CallProtocol, EndFrame, Refused};
 use crate::connect::call::ConnectCall;
 use crate::connect::{error, header, request};
-use crate::connection::state::Reservation;
 use crate::method::messages::Messages;
 use crate::protocol;
 use crate::request_body::{PREFIX, RequestBody, set_length};
 use crate::rich_status::{internal, plain};
-use crate::streams::OpenStream;
 
 /// The header with the id of the last event that a client has had.
 const LAST_EVENT_ID: &str = "last-event-id";

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::duplicates::{Found, PairView};
 

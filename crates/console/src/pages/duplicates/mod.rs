@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use self::list::{List, ResultsPage, commands};
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::session::Wanted;
 use crate::short_id::ShortId;
 

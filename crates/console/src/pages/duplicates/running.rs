@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::render::{Parts, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::session::{Begun, Session};

@@ -17,7 +17,7 @@ use tokio::time::{Interval, interval};
 
 use super::query::Selection;
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::render::{Parts, stream_of};
 use crate::views::event::{EventView, views};
 

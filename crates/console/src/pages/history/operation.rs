@@ -6,7 +6,7 @@ use super::changes::{self, Changes};
 use super::period::{PAGE_SIZE, Period};
 use super::progress::{self, Undoing};
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/history/operation.html")]

@@ -6,7 +6,7 @@ use polynym_client::Answers;
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::render::{Parts, render_in_parts};
 use crate::requests::RequestPermit;
 

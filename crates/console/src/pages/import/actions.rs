@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::files;
 use super::session_files::{path, upload};
 use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 
 /// Reads the file again, by the settings of the form.

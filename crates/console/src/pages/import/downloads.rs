@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::session_files::upload;
 use crate::download::{self, attachment};
 use crate::imports::Upload;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 
 /// Which rejects are meant.

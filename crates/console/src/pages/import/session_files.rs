@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::imports::Upload;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 
 /// A file of the session, for callers who may import.

@@ -4,8 +4,8 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use super::subject::subject;
-use crate::pages::prelude::*;
 use crate::pages::user::choose::candidates;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 
 #[derive(Template)]

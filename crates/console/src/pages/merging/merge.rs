@@ -11,8 +11,8 @@ use v1::ConflictPolicy;
 use super::compare::Comparison;
 use super::subject::{subject, undo_until, undo_window};
 use crate::change::Version;
-use crate::pages::prelude::*;
-use crate::purpose::with_reason;
+use crate::context::with_reason;
+use crate::prelude::*;
 use crate::views::event::EventView;
 
 #[derive(Template)]

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use polynym_client::Client;
 use polynym_presentation::duration;
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// A user, and the id that was asked for if that is of a user merged into it.
 pub struct Subject {

@@ -12,10 +12,10 @@ use v1::unmerge_users_response::NotRestored;
 
 use super::subject::subject;
 use crate::change::Version;
+use crate::context::with_reason;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::purpose::with_reason;
 use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;
 use crate::views::{Commands, UserView, identity};

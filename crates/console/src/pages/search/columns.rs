@@ -10,7 +10,7 @@ use url::form_urlencoded::{self, Serializer};
 
 use crate::console::Shared;
 use crate::cookies::{preference, preference_cookie};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::text::cut;
 use crate::views::{identity, user};

@@ -17,7 +17,7 @@ use super::columns::Columns;
 use crate::console::Shared;
 use crate::context;
 use crate::download::{self, attachment, csv_row};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::requests::RequestPermit;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, filter_of};

@@ -11,7 +11,7 @@ use prost_types::Timestamp;
 use serde::Deserialize;
 
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// The callers of a page.
 const PAGE_SIZE: usize = 25;

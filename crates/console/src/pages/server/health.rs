@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::figures::{MethodView, Section, methods, sections};
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/server/health.html")]

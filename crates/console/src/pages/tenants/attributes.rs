@@ -7,7 +7,7 @@ use v1::{AttributeDefinition, ListAttributeNamesRequest, Policies};
 use v1::{Tenant, UpdateTenantRequest};
 
 use super::conflict::{self, Conflict, Refusal, Seen, update};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// The definitions of a page, and the names.
 const PAGE_SIZE: usize = 25;

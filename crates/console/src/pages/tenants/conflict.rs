@@ -9,7 +9,7 @@ use prost_types::Timestamp;
 use uuid::Uuid;
 use v1::{GetTenantRequest, ListTenantHistoryRequest, Tenant, UpdateTenantRequest};
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::tenant::TenantEventView;
 
 /// The maximum number of events that are shown.

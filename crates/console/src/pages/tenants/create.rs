@@ -9,7 +9,7 @@ use polynym_proto::v1::{
 
 use super::conflict::{Refusal, update};
 use super::list::with_error;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// Creates a tenant with the default policies, and leads to them.
 pub async fn create(visit: Visit, form: Form) -> Page {

@@ -5,7 +5,7 @@ use polynym_client::Client;
 use polynym_proto::v1::{DeleteTenantRequest, Tenant};
 
 use super::conflict::{self, Conflict, Refusal, Seen};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::tenant::TenantView;
 
 #[derive(Template)]

@@ -6,7 +6,7 @@ use prost_types::FieldMask;
 
 use super::conflict::{self, Refusal, Seen, update};
 use super::policies_page::{Shown, show};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// The reserved handles in a form.
 pub struct HandlesView {

@@ -3,7 +3,7 @@
 use polynym_proto::v1::ListTenantHistoryRequest;
 use serde::Deserialize;
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::tenant::TenantEventView;
 
 /// The events of a page.

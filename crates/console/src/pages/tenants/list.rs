@@ -4,7 +4,7 @@ use http::StatusCode;
 use polynym_proto::v1::ListTenantsRequest;
 use serde::Deserialize;
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::tenant::TenantView;
 
 /// The tenants of a page.

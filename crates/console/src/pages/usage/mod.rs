@@ -12,7 +12,7 @@ use http::StatusCode;
 use polynym_proto::v1::GetUsageRequest;
 
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use counts::Counts;
 use query::{Choice, Parameters};
 

@@ -9,7 +9,7 @@ use v1::UpdateUserRequest;
 
 use super::shared_parts::{policies, user_id};
 use crate::change::{problem, value};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::user::AttributeView;
 

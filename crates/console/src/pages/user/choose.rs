@@ -4,7 +4,7 @@ use polynym_client::{Client, Error, Kind};
 use serde::Deserialize;
 use v1::{ResolveIdentityRequest, SearchUsersRequest};
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading, filter_of};
 

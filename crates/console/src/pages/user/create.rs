@@ -8,7 +8,7 @@ use v1::CreateUserRequest;
 use super::shared_parts::{Origin, to_user};
 use crate::change::identifier_fields::{self, KINDS, TypedIdentifier};
 use crate::change::{Sent, value};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::reading::{self, Reading};
 
 /// The maximum number of identities, and of attributes, in the form.

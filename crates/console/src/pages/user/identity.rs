@@ -9,7 +9,7 @@ use v1::{
 
 use super::shared_parts::{policies, user_id};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::identity::{self, IdentityView};
 

@@ -5,7 +5,7 @@ use polynym_proto::v1::LinkIdentityRequest;
 
 use super::shared_parts::{Origin, policies};
 use crate::change::identifier_fields::{self, KINDS};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::identity;
 use crate::views::reading::{self, Reading};
 

@@ -21,7 +21,7 @@ use axum::routing::{get, post};
 use polynym_presentation::action::Action;
 
 use crate::console::Shared;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 pub use shared_parts::restorable_until;
 

@@ -3,7 +3,7 @@
 use prost_types::FieldMask;
 use v1::UpdateUserRequest;
 
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 #[derive(Template)]
 #[template(path = "pages/user/name.html")]

@@ -15,7 +15,7 @@ use v1::{
 
 use super::shared_parts::{self, ROWS, user_id};
 use crate::change::problem;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::user::attribute;
 
 /// The characters of a text that are shown before it is opened.

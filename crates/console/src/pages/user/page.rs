@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::merged::{self, MergedView};
 use super::shared_parts::{self, Part};
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::identity::IdentityView;
 use crate::views::user::AttributeView;
 

@@ -4,7 +4,7 @@ use polynym_client::Kind;
 use polynym_proto::v1::PurgeUserRequest;
 
 use crate::change::problem;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// The maximum number of users in the preview.
 const MAX_IDS: usize = 25;

@@ -11,7 +11,7 @@ use polynym_presentation::duration;
 use serde::Deserialize;
 
 use crate::change::Sent;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 
 /// The rows of a table.
 pub const ROWS: usize = 25;

@@ -6,7 +6,7 @@ use super::choose::candidates;
 use super::identity;
 use super::shared_parts::to_user;
 use crate::change::problem;
-use crate::pages::prelude::*;
+use crate::prelude::*;
 use crate::views::identity::{parse, text};
 
 #[derive(Template)]

@@ -11,7 +11,6 @@ use crate::model::attribute;
 use crate::model::attribute::Value;
 use crate::model::bulk::change::{BulkAction, BulkChange, BulkList, MAX_KEPT};
 use crate::model::tenant::Tenant;
-use crate::model::user::size;
 use crate::mutation::MutationKind;
 use crate::mutation::bulk::BulkStep;
 use crate::mutation::read_set::MutationReport;
@@ -21,7 +20,8 @@ use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
 use crate::service::parse::parse_user_id;
 use crate::service::purpose::{check_bulk_id, check_operation_id, check_operation_time};
-use crate::service::tenants::cache::KnownTenant;
+use crate::size;
+use crate::tenant_cache::KnownTenant;
 
 /// The users of a list, before those that are named again are dropped.
 const MAX_LISTED: usize = 50_000;

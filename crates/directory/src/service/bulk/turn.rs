@@ -17,8 +17,8 @@ use crate::mutation::bulk::{BulkProgress, BulkStep, RunStep};
 use crate::mutation::read_set::MutationReport;
 use crate::search::{AccessPath, Field, Filter, Order};
 use crate::service::Directory;
-use crate::service::tenants::cache::KnownTenant;
 use crate::stores::BulkChangeKey;
+use crate::tenant_cache::KnownTenant;
 
 /// The method in the events of bulk changes.
 pub(super) const METHOD: &str = "StartBulkChange";

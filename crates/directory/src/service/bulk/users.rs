@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::model::bulk::change::{BulkAction, BulkChange, BulkWait};
 use crate::model::bulk::progress::{BulkEffect, BulkResults};
 use crate::model::event::Origin;
-use crate::model::user::update_mask::Update;
 use crate::mutation::bulk::BulkPart;
 use crate::mutation::read_set::{MutationReport, Outcome};
 use crate::mutation::{IdempotencyKey, Mutation, MutationKind, UserChange};
 use crate::search::Filter;
 use crate::service::mutate::request_hash::request_hash;
-use crate::service::tenants::cache::KnownTenant;
+use crate::tenant_cache::KnownTenant;
+use crate::update_mask::Update;
 
 /// The time for which users are retried that others change, or that the store cannot change now.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(3);

@@ -16,8 +16,8 @@ use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::parse::parse_user_id;
-use crate::service::tenants::cache::KnownTenant;
 use crate::stores::{ANSWER_BYTES, Consistency, ItemResult, View};
+use crate::tenant_cache::KnownTenant;
 use polynym_identifier::{Identifier, IdentityKey, Normalization, RawIdentifier, Rejection, Rules};
 
 /// A user by its id.

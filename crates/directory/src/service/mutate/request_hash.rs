@@ -9,9 +9,9 @@ use crate::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::policies::{POLICIES, PolicyUpdate};
 use crate::model::tenant_record::DeletionStep;
-use crate::model::user::update_mask::Update;
 use crate::model::user::{FieldHasher, Verification};
 use crate::mutation::{MutationKind, TenantChange, UserChange};
+use crate::update_mask::Update;
 use polynym_identifier::Identifier;
 
 /// The hash of a mutation's arguments, without the id of a created user, which each retry renews.

@@ -11,7 +11,6 @@ use crate::error::{Error, Invalid};
 use crate::model::attribute::Value;
 use crate::model::event::Origin;
 use crate::model::new_user::{NewIdentity, NewUser};
-use crate::model::user::update_mask::Update;
 use crate::model::user::{User, Verification};
 use crate::model::{attribute, new_user};
 use crate::mutation::read_set::{Outcome, Takeover};
@@ -21,8 +20,9 @@ use crate::service::context::{MutationCall, RequestContext};
 use crate::service::lookup::read::parse;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::parse::parse_user_id;
-use crate::service::tenants::cache::KnownTenant;
+use crate::tenant_cache::KnownTenant;
 use crate::text::{self, check_text, is_displayable};
+use crate::update_mask::Update;
 use polynym_identifier::{RawIdentifier, Rules};
 
 /// The accepted lead of a caller's clock over the server's.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use locality_uuid::{Generator, Mode};
 
 use crate::error::Error;
-use crate::model::limits::Limits;
+use crate::limits::Limits;
 use crate::model::tenant::Tenant;
 use crate::service::Directory;
 use crate::service::tenants::each_tenant::each_tenant;

@@ -12,7 +12,7 @@ use crate::service::Directory;
 use crate::service::context::MutationCall;
 use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::page_token;
-use crate::service::tenants::cache::KnownTenant;
+use crate::tenant_cache::KnownTenant;
 use polynym_identifier::{Identifier, RawIdentifier};
 
 impl Directory {

@@ -18,8 +18,8 @@ use crate::service::Directory;
 use crate::service::context::MutationCall;
 use crate::service::log_pause::LogPause;
 use crate::service::mutate::mutation_log::MutationLog;
-use crate::service::tenants::cache::KnownTenant;
-use crate::service::tenants::queue::TenantJob;
+use crate::tenant_cache::KnownTenant;
+use crate::tenant_queue::TenantJob;
 
 /// Users or keys in one step.
 const STEP_ITEMS: usize = 100;

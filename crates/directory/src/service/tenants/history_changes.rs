@@ -5,7 +5,7 @@ use crate::model::shortening::Shortening;
 use crate::model::tenant::Tenant;
 use crate::mutation::TenantChange;
 use crate::service::Directory;
-use crate::service::tenants::queue::TenantJob;
+use crate::tenant_queue::TenantJob;
 
 impl Directory {
     /// Shortens the history of a tenant. Safe on several servers: a part that has its date keeps

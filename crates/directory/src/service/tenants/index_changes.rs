@@ -7,7 +7,7 @@ use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::mutation::TenantChange;
 use crate::service::Directory;
-use crate::service::tenants::queue::TenantJob;
+use crate::tenant_queue::TenantJob;
 
 /// Users in one read.
 const PAGE_SIZE: usize = 500;

@@ -13,9 +13,9 @@ use crate::model::tenant_record::TenantRecord;
 use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, MutationKind, TenantChange, UserChange};
 use crate::service::Directory;
-use crate::service::tenants::cache::KnownTenant;
 use crate::service::tenants::each_tenant::each_tenant;
-use crate::service::tenants::queue::{RETRY_DELAY, TenantJob};
+use crate::tenant_cache::KnownTenant;
+use crate::tenant_queue::{RETRY_DELAY, TenantJob};
 use crate::timestamp::Timestamp;
 
 /// The pause between two searches for tenants that other servers have marked.

@@ -12,9 +12,9 @@ use crate::mutation::{Mutation, UserChange, renormalize};
 use crate::service::Directory;
 use crate::service::page_token;
 use crate::service::runs::Run;
-use crate::service::tenants::cache::KnownTenant;
 use crate::service::tenants::new_keys::NewKeys;
 use crate::stores::{Consistency, OrderedReads, StoredRules, View};
+use crate::tenant_cache::KnownTenant;
 use polynym_identifier::{Identifier, IdentityKey};
 
 /// Users in one step of a [`Renormalization`].

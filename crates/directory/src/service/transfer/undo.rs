@@ -20,7 +20,7 @@ use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::{Purpose, began_after};
 use crate::service::scan_pace::Pace;
-use crate::service::tenants::cache::KnownTenant;
+use crate::tenant_cache::KnownTenant;
 use crate::timestamp::Timestamp;
 use polynym_identifier::Rules;
 

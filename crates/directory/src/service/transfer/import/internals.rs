@@ -3,18 +3,18 @@
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
+use crate::limits::Limits;
 use crate::model::attribute;
 use crate::model::imported_user::OnConflict;
-use crate::model::limits::Limits;
 use crate::model::merge_report::NotRestored;
 use crate::model::policies::{MAX_PERIOD, MAX_UNDO_WINDOW};
 use crate::model::record::{Guarded, Hold, MergeSnapshot, UserInternals};
 use crate::model::unknown::Unknown;
-use crate::model::user::size;
 use crate::service::lookup::read::parse;
 use crate::service::parse::parse_user_id;
 use crate::service::transfer::import::line::Parser;
 use crate::service::transfer::import::raw::{RawHold, RawInternals, RawNotRestored, RawUndo};
+use crate::size;
 use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, RawIdentifier, Rules};
 
 /// The bytes of a skeleton: more than any handle's.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
+use crate::limits::Limits;
 use crate::model::attribute;
 use crate::model::imported_user::reimport::LineField;
 use crate::model::imported_user::{ImportedIdentity, ImportedUser, OnConflict};
-use crate::model::limits::Limits;
 use crate::model::new_user::{NewIdentity, field};
 use crate::model::policies::{MAX_PERIOD, Policies};
 use crate::model::tenant::Tenant;

@@ -7,7 +7,7 @@ use crate::error::{Error, Invalid};
 use crate::model::attribute;
 use crate::model::attribute::Value;
 use crate::model::user::User;
-use crate::model::user::size::{attributes, value};
+use crate::size::{attributes, value};
 
 /// New values for some of a user's fields.
 #[derive(Clone, Debug, Default, PartialEq)]

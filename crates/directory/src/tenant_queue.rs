@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::clock::Clock;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::TenantRecord;
-use crate::service::tenants::cache::{FRESH, RETRY};
+use crate::tenant_cache::{FRESH, RETRY};
 use crate::timestamp::Timestamp;
 
 /// The time between the mark of a job and its first step. A server may rely on cached policies of

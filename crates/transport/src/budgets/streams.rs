@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tonic::Status;
 
-use crate::connection::state::{ConnectionState, Reservation};
+use crate::budgets::state::{ConnectionState, Reservation};
 use crate::eviction::{EvictionEntry, EvictionQueue};
 use crate::protocol;
 use polynym_access::{Caller, Permit, share_of};
@@ -181,7 +181,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::connection::state::ServerUsage;
+    use crate::budgets::state::ServerUsage;
 
     const WATCH: StreamMethod = StreamMethod { index: 3, limit: 64, is_finite: false };
     const IMPORT: StreamMethod = StreamMethod { index: 9, limit: 4, is_finite: true };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use polynym_identifier::Kind;
 
-use super::HistoryExtension;
-use super::field::{Field, Policy};
+use super::policies::HistoryExtension;
+use super::policy_field::{Field, Policy};
 use crate::model::attribute_definition::{AttributeDefinition, DefinitionUpdate};
 use crate::timestamp::Timestamp;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use polynym_proto::v1;
 use prost_types::Duration as ProtoDuration;
 
-use super::{Policies, PolicyUpdate, within};
+use super::policies::within;
+use super::policy_table::{Policies, PolicyUpdate};
 use crate::error::{Error, Invalid};
 
 /// A policy of one value.

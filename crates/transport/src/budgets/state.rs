@@ -6,7 +6,7 @@ use tokio::sync::watch;
 
 use super::activity::{Activity, InFlight};
 use super::byte_budget::{ByteBudget, ServerBytes};
-use crate::streams::Ending;
+use crate::budgets::streams::Ending;
 use polynym_access::{Caller, ComputeLock, MethodCounts};
 
 /// The usage of all connections.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::recorded_fields;
 use crate::model::event::{ChangeSet, Event, EventKind, RecordedValue};
 use crate::model::unknown::Unknown;
 use crate::model::user::{Identity, State, User};
+use crate::mutation::journal::recorded_fields;
 use polynym_identifier::Rules;
 
 /// Checks a user against its events, the newest first.
