@@ -9,6 +9,7 @@ use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use clap::Args;
+use tonic::Code;
 
 use crate::bulk::show::wait;
 use crate::client::user_ref::{self, UserRef};
@@ -19,7 +20,7 @@ use crate::output::{self, confirm, printable};
 use crate::text::filter_error::with_excerpt;
 pub use action::Action;
 use action::words;
-use names::{Users, read_file};
+use names::{Users, find, read_file};
 use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::{BulkAction, BulkChange, BulkChangeState, StartBulkChangeRequest};
@@ -73,15 +74,15 @@ pub async fn run(
     let is_stdin = subject.file.as_ref().is_some_and(|path| path.as_os_str() == "-");
     let users = match (subject.user, subject.filter, subject.file) {
         (_, Some(filter), _) => Users::matching(filter)?,
-        (_, _, Some(path)) => Users::named(&session, read_file(&path)?).await?,
-        (user, ..) => Users::named(&session, user.into_iter().collect()).await?,
+        (_, _, Some(path)) => Users::Named(read_file(&path)?),
+        (user, ..) => Users::Named(user.into_iter().collect()),
     };
     let operation = Operation { session, action, dry_run: subject.dry_run };
     if !subject.dry_run {
         let verb = words(&operation.action).0;
         let count = match &users {
             Users::Matching(_) => "the users that the filter matches".to_owned(),
-            Users::Named { ids, .. } => format!("{} users", ids.len()),
+            Users::Named(names) => format!("{} users", names.len()),
         };
         if !subject.yes && !is_stdin && stdin().is_terminal() {
             let question = format!("Do you want to {verb} {count}? Type yes: ");
@@ -90,6 +91,12 @@ pub async fn run(
         eprintln!("operation {}: {count} to {verb}", operation.session.operation_id());
     }
     operation.run(&users).await
+}
+
+/// The users of one bulk change.
+enum Part<'u> {
+    Filter(&'u str),
+    Names(&'u [UserRef]),
 }
 
 /// A change of many users.
@@ -112,19 +119,19 @@ struct Totals {
 impl Operation {
     /// Changes the users, by one bulk change after the other if they are very many.
     async fn run(&self, users: &Users) -> Result<(), Failure> {
-        let (mut totals, mut end) = (Totals::default(), Ok(()));
-        let (filter, lists, unknown) = match users {
-            Users::Matching(filter) => (&**filter, vec![None], &[][..]),
-            Users::Named { ids, unknown } => {
-                ("", ids.chunks(MAX_LISTED).map(Some).collect(), &**unknown)
-            }
+        let parts = match users {
+            Users::Matching(filter) => vec![Part::Filter(filter)],
+            Users::Named(names) => names.chunks(MAX_LISTED).map(Part::Names).collect(),
         };
-        for (name, reason) in unknown {
-            eprintln!("{} # {}", printable(name), printable(reason));
-            *totals.failed.entry(reason.clone()).or_default() += 1;
-        }
-        for (n, list) in lists.into_iter().enumerate() {
-            let (change, is_interrupted) = self.start(n, filter, list).await?;
+        let (mut totals, mut end) = (Totals::default(), Ok(()));
+        for (n, part) in parts.into_iter().enumerate() {
+            let id = self.bulk_id(n);
+            let begun = match self.begun(&id).await? {
+                Some(begun) => Some(begun),
+                None => self.start(&id, part, &mut totals).await?,
+            };
+            let Some(begun) = begun else { continue };
+            let (change, is_interrupted) = self.finish(begun).await?;
             totals.add(&change);
             end = self.end(&change, is_interrupted);
             if end.is_err() {
@@ -138,33 +145,75 @@ impl Operation {
         }
     }
 
-    /// Starts a bulk change, or resumes it, and waits for its end. Ctrl-C stops it.
+    /// The id of the bulk change of a part.
+    fn bulk_id(&self, n: usize) -> String {
+        match (self.dry_run, n) {
+            (true, _) => format!("dry-run-{}", uuid::Uuid::now_v7()),
+            (false, 0) => self.session.operation_id().to_owned(),
+            (false, n) => format!("{}.{}", self.session.operation_id(), n + 1),
+        }
+    }
+
+    /// The bulk change that an earlier run of the command began. It keeps its users: their names may
+    /// not find them any more.
+    async fn begun(&self, id: &str) -> Result<Option<BulkChange>, Failure> {
+        let session = &self.session;
+        if self.dry_run {
+            return Ok(None);
+        }
+        let request = v1::GetBulkChangeRequest { tenant: session.tenant(), bulk_id: id.to_owned() };
+        let found = match session.registry().get_bulk_change(request).await {
+            Err(error) if error.code() == Code::NotFound => return Ok(None),
+            outcome => session.answer(outcome)?.bulk_change.unwrap_or_default(),
+        };
+        let action = found.action.as_ref().and_then(|action| action.action.as_ref());
+        if found.validate_only || action != Some(&self.action) {
+            let message = format!("the bulk change {} does something else", printable(id));
+            return Err(Failure::Usage(message));
+        }
+        Ok(Some(found))
+    }
+
+    /// Starts the bulk change of a part; none if nobody has its names.
     async fn start(
         &self,
-        n: usize,
-        filter: &str,
-        list: Option<&[String]>,
-    ) -> Result<(BulkChange, bool), Failure> {
-        let (session, registry) = (&self.session, self.session.registry());
-        let tenant = session.tenant();
-        let bulk_id = match (self.dry_run, n) {
-            (true, _) => format!("dry-run-{}", uuid::Uuid::now_v7()),
-            (false, 0) => session.operation_id().to_owned(),
-            (false, n) => format!("{}.{}", session.operation_id(), n + 1),
+        id: &str,
+        part: Part<'_>,
+        totals: &mut Totals,
+    ) -> Result<Option<BulkChange>, Failure> {
+        let session = &self.session;
+        let (filter, users) = match part {
+            Part::Filter(filter) => (filter, None),
+            Part::Names(names) => {
+                let (user_ids, unknown) = find(session, names).await?;
+                for (name, reason) in unknown {
+                    eprintln!("{} # {}", printable(&name), printable(&reason));
+                    *totals.failed.entry(reason).or_default() += 1;
+                }
+                if user_ids.is_empty() {
+                    return Ok(None);
+                }
+                ("", Some(v1::start_bulk_change_request::Users { user_ids }))
+            }
         };
-        let users = |ids: &[String]| v1::start_bulk_change_request::Users { user_ids: ids.into() };
         let request = StartBulkChangeRequest {
-            tenant: tenant.clone(),
-            bulk_id: bulk_id.clone(),
+            tenant: session.tenant(),
+            bulk_id: id.to_owned(),
             filter: filter.to_owned(),
-            users: list.map(users),
+            users,
             action: Some(BulkAction { action: Some(self.action.clone()) }),
             validate_only: self.dry_run,
             request_id: request_id(None),
         };
-        let started = registry.start_bulk_change(request).await;
+        let started = session.registry().start_bulk_change(request).await;
         let started = session.answer(started.map_err(|error| with_excerpt(error, filter)))?;
-        let mut change = started.bulk_change.unwrap_or_default();
+        Ok(started.bulk_change)
+    }
+
+    /// Resumes a bulk change that has stopped, and waits for its end. Ctrl-C stops it.
+    async fn finish(&self, mut change: BulkChange) -> Result<(BulkChange, bool), Failure> {
+        let (session, registry) = (&self.session, self.session.registry());
+        let (tenant, bulk_id) = (session.tenant(), change.bulk_id.clone());
         if matches!(change.state(), BulkChangeState::Stopped | BulkChangeState::Failed) {
             let (tenant, bulk_id) = (tenant.clone(), bulk_id.clone());
             let request = v1::ResumeBulkChangeRequest { tenant, bulk_id };

@@ -29,11 +29,7 @@ const MAX_LINE_BYTES: usize = 4 << 10;
 /// The users of a command.
 pub enum Users {
     Matching(String),
-    Named {
-        ids: Vec<String>,
-        /// The names without a user, with the reason.
-        unknown: Vec<(String, String)>,
-    },
+    Named(Vec<UserRef>),
 }
 
 impl Users {
@@ -48,27 +44,6 @@ impl Users {
         }
     }
 
-    /// Those with these names.
-    pub async fn named(session: &Session, names: Vec<UserRef>) -> Result<Self, Failure> {
-        let (mut ids, mut identifiers, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
-        for name in names {
-            match name {
-                UserRef::Identifier(typed) => identifiers.push(typed),
-                UserRef::Id(id) if id.len() == 36 && id.parse::<Uuid>().is_ok() => ids.push(id),
-                UserRef::Id(text) => unknown.push((text, NO_ID.to_owned())),
-            }
-        }
-        for identifiers in identifiers.chunks(PAGE_SIZE) {
-            for (text, found) in resolve(session, identifiers).await? {
-                match found {
-                    Ok(id) => ids.push(id),
-                    Err(reason) => unknown.push((text, reason)),
-                }
-            }
-        }
-        Ok(Self::Named { ids, unknown })
-    }
-
     /// Some that the action would change.
     pub async fn first(&self, session: &Session, action: &Action) -> Result<Vec<User>, Failure> {
         let tenant = session.tenant();
@@ -79,9 +54,11 @@ impl Users {
                     SearchUsersRequest { tenant, filter, page_size, ..Default::default() };
                 session.answer(session.directory().search_users(request).await)?.users
             }
-            Self::Named { ids, .. } if ids.is_empty() => Vec::new(),
-            Self::Named { ids, .. } => {
-                let user_ids = ids[..ids.len().min(PAGE_SIZE)].to_vec();
+            Self::Named(names) => {
+                let (user_ids, _) = find(session, &names[..names.len().min(PAGE_SIZE)]).await?;
+                if user_ids.is_empty() {
+                    return Ok(Vec::new());
+                }
                 let request = BatchGetUsersRequest { tenant, user_ids, ..Default::default() };
                 let answer = session.answer(session.directory().batch_get_users(request).await)?;
                 let user = |outcome| match outcome {
@@ -95,10 +72,34 @@ impl Users {
     }
 }
 
+/// The ids of the users with these names, and the names without a user, with the reason.
+pub async fn find(
+    session: &Session,
+    names: &[UserRef],
+) -> Result<(Vec<String>, Vec<(String, String)>), Failure> {
+    let (mut ids, mut identifiers, mut unknown) = (Vec::new(), Vec::new(), Vec::new());
+    for name in names {
+        match name {
+            UserRef::Identifier(typed) => identifiers.push(typed),
+            UserRef::Id(id) if id.len() == 36 && id.parse::<Uuid>().is_ok() => ids.push(id.clone()),
+            UserRef::Id(text) => unknown.push((text.clone(), NO_ID.to_owned())),
+        }
+    }
+    for identifiers in identifiers.chunks(PAGE_SIZE) {
+        for (text, found) in resolve(session, identifiers).await? {
+            match found {
+                Ok(id) => ids.push(id),
+                Err(reason) => unknown.push((text, reason)),
+            }
+        }
+    }
+    Ok((ids, unknown))
+}
+
 /// The ids of the users with these identifiers, or the reasons why there are none.
 async fn resolve(
     session: &Session,
-    identifiers: &[IdentifierArg],
+    identifiers: &[&IdentifierArg],
 ) -> Result<Vec<(String, Result<String, String>)>, Failure> {
     let request = BatchResolveIdentitiesRequest {
         tenant: session.tenant(),
