@@ -90,6 +90,10 @@ fn a_filter_chooses_the_users_to_change() {
     let update = [&set[..], &red, &["--operation-id", "moving"]].concat();
     assert_eq!(stdout(&server.run(&update)), "12 users updated, 1 in other states were left out\n");
     assert_eq!(count(&server, "attributes.team = green"), 12);
+    let unsorted = ["--remove-attribute", "b", "--remove-attribute", "a", "--operation-id", "ba"];
+    let update = [&["user", "set"][..], &red, &unsorted].concat();
+    let first = stdout(&server.run(&update));
+    assert_eq!(stdout(&server.run(&update)), first);
     let enable = ["user", "enable", "--filter", "attributes.team = green", "--yes"];
     assert_eq!(stdout(&server.run(&enable)), "12 users enabled\n");
     let delete = ["user", "delete", "--filter", "attributes.team = green"];
@@ -132,6 +136,10 @@ fn a_file_names_the_users_to_change() {
     let listed = one(&server, &["bulk", "get", "leavers"]);
     assert_eq!((&listed["listedUsers"], &listed["filter"]), (&value!("1"), &value!(null)));
     assert!(stdout(&server.run(&["bulk", "get", "leavers"])).contains("  list: 1 users\n"));
+    let others = ["user", "delete", "--filter", "state = ACTIVE", "--operation-id", "leavers"];
+    assert_fails(&server.run(&others), 1, &["leavers"]);
+    let disable = ["user", "disable", "--file", "again.txt", "--operation-id", "leavers"];
+    assert_eq!(run_in(folder.path(), &server, &disable).status.code(), Some(1));
     assert_eq!(count(&server, "state = DELETED"), 3);
 
     fs::write(&file, "handle:blue0\nhadle:joe\n").unwrap();

@@ -306,6 +306,9 @@ impl Mutation {
 
     /// The size in bytes of the caller's input.
     pub fn bytes(&self) -> usize {
+        if let MutationKind::Bulk(_, BulkStep::Start(_, users)) = &self.kind {
+            return users.len() * size_of::<LocalityId>();
+        }
         match self.user_change() {
             Some(UserChange::Create(new)) => {
                 let identities: usize = new.identities.iter().map(size::new_identity).sum();

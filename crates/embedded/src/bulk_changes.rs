@@ -117,6 +117,7 @@ impl<'t> BulkTables<'t> {
     /// Stores the users of a new bulk change by a list.
     pub fn put_users(&self, (tenant, id): (&str, &str), users: &[LocalityId]) -> Result<(), Fault> {
         let mut rows = self.transaction.open_table(BULK_USERS)?;
+        rows.retain_in(batches_of((tenant, id)), |_, _| false)?;
         for (users, n) in users.chunks(BulkList::BATCH_USERS).zip(0..) {
             rows.insert((tenant, id, n), &*encode_users(users))?;
         }
@@ -125,10 +126,8 @@ impl<'t> BulkTables<'t> {
 
     /// Removes a bulk change, and its list.
     pub fn remove(&mut self, key: (&str, &str)) -> Result<(), Fault> {
-        if self.remove_row(key)?.is_some_and(|change| change.list.is_some()) {
-            self.remove_users(key)?;
-        }
-        Ok(())
+        self.remove_row(key)?;
+        self.remove_users(key)
     }
 
     fn remove_users(&self, key: (&str, &str)) -> Result<(), Fault> {
@@ -136,12 +135,12 @@ impl<'t> BulkTables<'t> {
         Ok(rows.retain_in(batches_of(key), |_, _| false)?)
     }
 
-    /// Removes a bulk change. Returns it, unless it is damaged.
-    fn remove_row(&mut self, (tenant, id): (&str, &str)) -> Result<Option<BulkChange>, Fault> {
-        let Some(row) = self.changes.remove((tenant, id))? else { return Ok(None) };
-        let (due, _, bytes) = row.value();
-        self.times.remove((due, tenant, id))?;
-        Ok(decode((tenant, id), bytes).ok())
+    /// Removes a bulk change without its list.
+    fn remove_row(&mut self, (tenant, id): (&str, &str)) -> Result<(), Fault> {
+        if let Some(row) = self.changes.remove((tenant, id))? {
+            self.times.remove((row.value().0, tenant, id))?;
+        }
+        Ok(())
     }
 
     /// Stops a bulk change, unless it cannot be read.

@@ -1,7 +1,6 @@
 //! The store, and its calls as a [`Backend`].
 
 use std::fs;
-use std::future::ready;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -199,7 +198,7 @@ impl OrderedReads for &Embedded {
 #[async_trait]
 impl CurrentRules for Embedded {
     async fn rules(&self, _: Consistency) -> Result<StoredRules, Error> {
-        measure(Operation::Rules, ready(Ok(self.rules))).await
+        Ok(self.rules)
     }
 }
 

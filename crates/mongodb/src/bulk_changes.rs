@@ -1,7 +1,7 @@
 //! Bulk changes: documents of [`BULK`] by tenant and id. Each tenant has one more document, a
 //! counter that a transaction increments when it starts or resumes a bulk change: of two concurrent
 //! transactions one conflicts and counts again, so that the limit of running ones holds. The
-//! batches of a list have documents of their own, after that of their bulk change.
+//! batches of a list have documents of their own, apart from those that a tenant's reads pass.
 
 use std::iter;
 
@@ -27,6 +27,8 @@ use polynym_store_common::unreadable::report_unreadable_bulk;
 /// Between a tenant and the id of a bulk change in the id of a document, and the next character.
 const SEPARATOR: char = '/';
 const AFTER_SEPARATOR: char = '0';
+/// In front of the ids of the documents of lists: no tenant has it.
+const LIST_MARK: char = '!';
 
 #[async_trait]
 impl BulkChanges for Mongo {
@@ -84,10 +86,10 @@ impl BulkChanges for Mongo {
     }
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
-        let all = all_of(tenant);
+        let (changes, lists) = (all_of(tenant), list_of(tenant.as_str()));
         self.write(Operation::Bulk, |own| async move {
-            let delete = WriteCommand::delete(BULK, &all)?;
-            own.execute(delete).await.map(drop)
+            own.execute(WriteCommand::delete(BULK, &lists)?).await?;
+            own.execute(WriteCommand::delete(BULK, &changes)?).await.map(drop)
         })
         .await
     }
@@ -214,12 +216,14 @@ impl Transaction<'_> {
             })
         };
         let documents = batches.map(document).collect::<Result<Vec<_>, _>>()?;
+        // A list whose bulk change somebody has deleted by hand.
+        self.remove_bulk_users(&document_id(tenant, id)).await?;
         self.execute(WriteCommand::insert(BULK, documents)).await.map(drop)
     }
 
     /// Removes the list of the bulk change whose document has this id.
     pub async fn remove_bulk_users(&mut self, document_id: &str) -> Result<(), Fault> {
-        self.execute(WriteCommand::delete(BULK, &all_under(document_id))?).await.map(drop)
+        self.execute(WriteCommand::delete(BULK, &list_of(document_id))?).await.map(drop)
     }
 }
 
@@ -249,7 +253,19 @@ fn document_id(tenant: &Tenant, id: &str) -> String {
 
 /// The id of the document of a batch of a list: no id of a bulk change has the separator.
 fn batch_id(tenant: &Tenant, id: &str, batch: u32) -> String {
-    format!("{tenant}{SEPARATOR}{id}{SEPARATOR}{batch:08}")
+    format!("{LIST_MARK}{tenant}{SEPARATOR}{id}{SEPARATOR}{batch:08}")
+}
+
+/// The key and the number of the batch of a list with this id of a document.
+pub fn read_batch_key(id: &str) -> Option<((&str, &str), u32)> {
+    let (tenant, rest) = read_key(id.strip_prefix(LIST_MARK)?).ok()?;
+    let (id, batch) = read_key(rest).ok()?;
+    Some(((tenant, id), batch.parse().ok()?))
+}
+
+/// The filter for the batches of the list of the bulk change whose document has this id.
+pub fn list_of(document_id: &str) -> Document {
+    all_under(&format!("{LIST_MARK}{document_id}"))
 }
 
 /// The users of the document of a batch.
@@ -258,13 +274,13 @@ pub fn read_users(document: &RawDocument) -> Result<Vec<LocalityId>, Fault> {
     decode_users(required(LISTED, users, RawBsonRef::as_binary)?.bytes).map_err(Fault::damaged)
 }
 
-/// The filter for all documents of a tenant.
+/// The filter for all documents of a tenant but the lists.
 fn all_of(tenant: &Tenant) -> Document {
     all_under(tenant.as_str())
 }
 
 /// The filter for all documents whose ids begin with this and a separator.
-pub fn all_under(prefix: &str) -> Document {
+fn all_under(prefix: &str) -> Document {
     let [first, end] = [SEPARATOR, AFTER_SEPARATOR].map(|last| format!("{prefix}{last}"));
     doc! { ID: { "$gte": first, "$lt": end } }
 }

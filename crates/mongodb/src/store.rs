@@ -92,8 +92,7 @@ impl Reads for Mongo {
 impl CurrentRules for Mongo {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
         let Collections { version_guard, database, .. } = &*self.collections;
-        let read = async { Ok(version_guard.rules(database, consistency).await?) };
-        measure(Operation::Rules, read).await
+        Ok(version_guard.rules(database, consistency).await?)
     }
 }
 

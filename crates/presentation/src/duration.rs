@@ -72,9 +72,12 @@ pub fn parse(text: &str) -> Option<Duration> {
 /// Parses a duration for a message, in whole seconds.
 ///
 /// # Errors
-/// It is none.
+/// It is none, or has a fraction of a second.
 pub fn parse_message(text: &str) -> Result<Message, &'static str> {
     let time = parse(text).ok_or("write a duration such as 30d, 12h, 5m or 10s")?;
+    if time.subsec_nanos() != 0 {
+        return Err("write whole seconds");
+    }
     Ok(Message { seconds: i64::try_from(time.as_secs()).unwrap_or(i64::MAX), nanos: 0 })
 }
 
@@ -110,6 +113,7 @@ mod tests {
             assert_eq!(short(Some(&parsed)).replace(' ', ""), typed);
         }
         assert_eq!(short(Some(&Message { seconds: 1, nanos: 500_000_000 })), "1.500s");
+        assert!(parse_message("500ms").is_err());
         for wrong in ["", "-1", "1.5", "9223372036854775807", "ten"] {
             assert!(of_parts(wrong, "days").is_err(), "{wrong}");
         }

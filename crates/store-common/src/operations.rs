@@ -46,15 +46,13 @@ pub enum Operation {
     Bulk,
     /// A read of the event feed, without the time in which it waits for events.
     Feed,
-    /// A read of the rules of normalisation.
-    Rules,
     /// A copy of the store's file.
     Copy,
 }
 
 impl Operation {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 14] = [
         Self::Resolve,
         Self::Get,
         Self::Claims,
@@ -68,7 +66,6 @@ impl Operation {
         Self::Usage,
         Self::Bulk,
         Self::Feed,
-        Self::Rules,
         Self::Copy,
     ];
 
@@ -88,7 +85,6 @@ impl Operation {
             Self::Usage => "usage",
             Self::Bulk => "bulk",
             Self::Feed => "feed",
-            Self::Rules => "rules",
             Self::Copy => "copy",
         }
     }

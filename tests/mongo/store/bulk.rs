@@ -63,7 +63,7 @@ async fn faults_of_bulk_changes_are_found_and_repaired() {
     let id = Binary { subtype: BinarySubtype::Generic, bytes: vec![0; 16] };
     let documents = [
         bulk_document(&BulkChange { list, ..users::bulk_change("short") }, true),
-        doc! { "_id": "default/none/00000000", "t": "default", "r": 0_i64, "l": id },
+        doc! { "_id": "!default/none/00000000", "t": "default", "r": 0_i64, "l": id },
         lost,
         with("early", "d", early),
         with("moved", "t", "other".into()),

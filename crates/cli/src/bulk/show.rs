@@ -3,6 +3,8 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
@@ -25,11 +27,20 @@ pub async fn find(session: &Session, id: &str) -> Result<BulkChange, Failure> {
     Ok(answer.bulk_change.unwrap_or_default())
 }
 
+/// Listens to Ctrl-C from now on.
+pub fn interrupts() -> Result<Signal, Failure> {
+    signal(SignalKind::interrupt())
+        .map_err(|error| Failure::Other(format!("cannot listen to Ctrl-C: {error}")))
+}
+
 /// Shows the progress of a bulk change until it ends, or until Ctrl-C. Returns whether Ctrl-C came
 /// first.
-pub async fn wait(session: &Session, started: BulkChange) -> Result<(BulkChange, bool), Failure> {
+pub async fn wait(
+    session: &Session,
+    started: BulkChange,
+    interrupt: &mut Signal,
+) -> Result<(BulkChange, bool), Failure> {
     let (mut change, is_terminal) = (started, std::io::stderr().is_terminal());
-    let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
     let mut is_interrupted = false;
     while change.state() == BulkChangeState::Running && !is_interrupted {
         if is_terminal {
@@ -37,7 +48,7 @@ pub async fn wait(session: &Session, started: BulkChange) -> Result<(BulkChange,
         }
         tokio::select! {
             () = tokio::time::sleep(POLL_INTERVAL) => {}
-            _ = &mut interrupt => is_interrupted = true,
+            _ = interrupt.recv() => is_interrupted = true,
         }
         change = find(session, &change.bulk_id).await?;
     }
@@ -50,7 +61,7 @@ pub async fn wait(session: &Session, started: BulkChange) -> Result<(BulkChange,
 /// Shows the progress of a bulk change until it ends, and then the bulk change. Fails if it did not
 /// complete, or if users failed. After Ctrl-C it goes on.
 pub async fn follow(session: &Session, started: BulkChange) -> Result<(), Failure> {
-    let (change, is_interrupted) = wait(session, started).await?;
+    let (change, is_interrupted) = wait(session, started, &mut interrupts()?).await?;
     show(session, &change)?;
     if is_interrupted {
         let id = printable(&change.bulk_id);

@@ -62,7 +62,8 @@ pub fn skew(text: &str) -> Result<f64, String> {
 
 /// A duration: `10s`, `500ms`, `2m`, or a number of seconds, which may be fractional.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let seconds = || Duration::try_from_secs_f64(text.trim_end_matches('s').parse().ok()?).ok();
+    let seconds =
+        || Duration::try_from_secs_f64(text.strip_suffix('s').unwrap_or(text).parse().ok()?).ok();
     duration::parse(text)
         .or_else(seconds)
         .ok_or_else(|| "write a duration such as 10s, 500ms, 2m, or a number of seconds".to_owned())

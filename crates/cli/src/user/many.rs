@@ -9,9 +9,10 @@ use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use clap::Args;
+use tokio::signal::unix::Signal;
 use tonic::Code;
 
-use crate::bulk::show::wait;
+use crate::bulk::show::{interrupts, wait};
 use crate::client::user_ref::{self, UserRef};
 use crate::client::{Session, request_id};
 use crate::config::{ChangeClient, Flags};
@@ -27,6 +28,8 @@ use v1::{BulkAction, BulkChange, BulkChangeState, StartBulkChangeRequest};
 
 /// The users of one bulk change.
 const MAX_LISTED: usize = 50_000;
+/// The maximum bytes of the id of a bulk change.
+const MAX_ID_BYTES: usize = 64;
 /// The number of users that a dry run shows.
 const SHOWN: usize = 10;
 
@@ -123,15 +126,25 @@ impl Operation {
             Users::Matching(filter) => vec![Part::Filter(filter)],
             Users::Named(names) => names.chunks(MAX_LISTED).map(Part::Names).collect(),
         };
+        if self.bulk_id(parts.len() - 1).len() > MAX_ID_BYTES {
+            return Err(Failure::Usage("--operation-id is too long for so many users".to_owned()));
+        }
         let (mut totals, mut end) = (Totals::default(), Ok(()));
+        let mut interrupt = interrupts()?;
         for (n, part) in parts.into_iter().enumerate() {
             let id = self.bulk_id(n);
-            let begun = match self.begun(&id).await? {
+            let begun = match self.begun(&id, &part).await? {
                 Some(begun) => Some(begun),
-                None => self.start(&id, part, &mut totals).await?,
+                None => tokio::select! {
+                    started = self.start(&id, &part, &mut totals) => started?,
+                    _ = interrupt.recv() => {
+                        self.say_how_to_go_on("interrupted");
+                        return Err(Failure::Interrupted);
+                    }
+                },
             };
             let Some(begun) = begun else { continue };
-            let (change, is_interrupted) = self.finish(begun).await?;
+            let (change, is_interrupted) = self.finish(begun, &mut interrupt).await?;
             totals.add(&change);
             end = self.end(&change, is_interrupted);
             if end.is_err() {
@@ -154,23 +167,27 @@ impl Operation {
         }
     }
 
-    /// The bulk change that an earlier run of the command began. It keeps its users: their names may
-    /// not find them any more.
-    async fn begun(&self, id: &str) -> Result<Option<BulkChange>, Failure> {
+    /// The bulk change that an earlier run of the command began, if it deletes named users: their
+    /// names do not find them any more. Others are found by starting them again.
+    async fn begun(&self, id: &str, part: &Part<'_>) -> Result<Option<BulkChange>, Failure> {
         let session = &self.session;
-        if self.dry_run {
+        let (Part::Names(names), Action::Delete(_), false) = (part, &self.action, self.dry_run)
+        else {
             return Ok(None);
-        }
+        };
         let request = v1::GetBulkChangeRequest { tenant: session.tenant(), bulk_id: id.to_owned() };
         let found = match session.registry().get_bulk_change(request).await {
             Err(error) if error.code() == Code::NotFound => return Ok(None),
             outcome => session.answer(outcome)?.bulk_change.unwrap_or_default(),
         };
         let action = found.action.as_ref().and_then(|action| action.action.as_ref());
-        if found.validate_only || action != Some(&self.action) {
+        let is_list = (1..=names.len() as i64).contains(&found.listed_users);
+        if found.validate_only || !is_list || action != Some(&self.action) {
             let message = format!("the bulk change {} does something else", printable(id));
             return Err(Failure::Usage(message));
         }
+        let (id, users) = (printable(id), found.listed_users);
+        eprintln!("bulk change {id} goes on with the {users} users that it began with");
         Ok(Some(found))
     }
 
@@ -178,12 +195,12 @@ impl Operation {
     async fn start(
         &self,
         id: &str,
-        part: Part<'_>,
+        part: &Part<'_>,
         totals: &mut Totals,
     ) -> Result<Option<BulkChange>, Failure> {
         let session = &self.session;
         let (filter, users) = match part {
-            Part::Filter(filter) => (filter, None),
+            Part::Filter(filter) => (*filter, None),
             Part::Names(names) => {
                 let (user_ids, unknown) = find(session, names).await?;
                 for (name, reason) in unknown {
@@ -211,7 +228,11 @@ impl Operation {
     }
 
     /// Resumes a bulk change that has stopped, and waits for its end. Ctrl-C stops it.
-    async fn finish(&self, mut change: BulkChange) -> Result<(BulkChange, bool), Failure> {
+    async fn finish(
+        &self,
+        mut change: BulkChange,
+        interrupt: &mut Signal,
+    ) -> Result<(BulkChange, bool), Failure> {
         let (session, registry) = (&self.session, self.session.registry());
         let (tenant, bulk_id) = (session.tenant(), change.bulk_id.clone());
         if matches!(change.state(), BulkChangeState::Stopped | BulkChangeState::Failed) {
@@ -220,7 +241,7 @@ impl Operation {
             let resumed = session.answer(registry.resume_bulk_change(request).await)?;
             change = resumed.bulk_change.unwrap_or_default();
         }
-        let (change, is_interrupted) = wait(session, change).await?;
+        let (change, is_interrupted) = wait(session, change, interrupt).await?;
         if !is_interrupted {
             return Ok((change, false));
         }
@@ -234,9 +255,13 @@ impl Operation {
         if change.state() == BulkChangeState::Completed && !is_interrupted {
             return Ok(());
         }
-        let (id, reason) = (self.session.operation_id(), printable(&change.end_reason));
-        eprintln!("stopped ({reason}): the same command with --operation-id {id} goes on");
+        self.say_how_to_go_on(&change.end_reason);
         Err(if is_interrupted { Failure::Interrupted } else { Failure::AlreadyReported })
+    }
+
+    fn say_how_to_go_on(&self, reason: &str) {
+        let (id, reason) = (self.session.operation_id(), printable(reason));
+        eprintln!("stopped ({reason}): the same command with --operation-id {id} goes on");
     }
 
     async fn report(&self, totals: &Totals, users: &Users) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use mongodb::bson::{Bson, RawDocument, RawDocumentBuf, doc};
 use tokio::time::Instant;
 
 use crate::bulk_changes::{
-    all_under, is_filed_under_own, read_change, read_key, read_users, revision,
+    is_filed_under_own, list_of, read_batch_key, read_change, read_key, read_users, revision,
 };
 use crate::client::backoff::retry_transient;
 use crate::client::error::Fault;
@@ -58,9 +58,8 @@ impl Row {
 
     /// The row of the first batch of a list.
     fn of_list(document: &RawDocument) -> Option<Self> {
-        let (tenant, rest) = read_key(document.get_str(ID).ok()?).ok()?;
-        let (id, batch) = read_key(rest).ok()?;
-        (batch.parse::<u32>() == Ok(0)).then(|| Self::List(BulkKey::new((tenant, id))))
+        let (key, batch) = read_batch_key(document.get_str(ID).ok()?)?;
+        (batch == 0).then(|| Self::List(BulkKey::new(key)))
     }
 
     fn tenant(&self) -> Option<&str> {
@@ -154,7 +153,7 @@ impl Transaction<'_> {
     ) -> Result<Option<(BulkFault, RawDocumentBuf)>, Fault> {
         let bulk = self.collections.collection(BULK);
         let Some(document) = self.find_one(&bulk, doc! { ID: key.to_string() }).await? else {
-            let list = self.find_one(&bulk, all_under(&key.to_string())).await?;
+            let list = self.find_one(&bulk, list_of(&key.to_string())).await?;
             return Ok(list.map(|first| (BulkFault::StrayUsers(key.clone()), first)));
         };
         let Ok((change, is_filed)) = read_filed(&document) else {
@@ -176,7 +175,7 @@ impl Transaction<'_> {
     /// The number of users in the stored list of a bulk change.
     async fn count_listed(&mut self, key: &BulkKey) -> Result<u64, Fault> {
         let bulk = self.collections.collection(BULK);
-        let batches = self.find_documents(&bulk, all_under(&key.to_string()), None).await?;
+        let batches = self.find_documents(&bulk, list_of(&key.to_string()), None).await?;
         let count =
             |batch: &RawDocumentBuf| read_users(batch).map_or(0, |users| users.len() as u64);
         Ok(batches.iter().map(count).sum())

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use prost_types::FieldMask;
+use tonic::Code;
 use uuid::Uuid;
 
 use super::action::{Action, changes};
@@ -11,6 +12,7 @@ use crate::client::Session;
 use crate::client::user_ref::{self, UserRef};
 use crate::failure::Failure;
 use crate::files;
+use crate::output::printable;
 use crate::text::identifier::IdentifierArg;
 use polynym_proto::v1::batch_get_users_response::result::Outcome as GetOutcome;
 use polynym_proto::v1::batch_resolve_identities_response::result::Outcome as ResolveOutcome;
@@ -109,13 +111,26 @@ async fn resolve(
         ..Default::default()
     };
     let answer = session.answer(session.directory().batch_resolve_identities(request).await)?;
-    let id = |outcome| match outcome {
-        Some(ResolveOutcome::Found(found)) => Ok(found.user.unwrap_or_default().user_id),
-        Some(ResolveOutcome::Error(error)) => Err(error.message),
-        None => Err(String::new()),
-    };
-    let ids = answer.results.into_iter().map(|result| id(result.outcome));
-    Ok(identifiers.iter().map(|typed| typed.text.clone()).zip(ids).collect())
+    let found = identifiers.iter().zip(answer.results).map(|(typed, result)| {
+        let id = match result.outcome {
+            Some(ResolveOutcome::Found(found)) => Ok(found.user.unwrap_or_default().user_id),
+            Some(ResolveOutcome::Error(error)) if is_about_name(error.code) => Err(error.message),
+            Some(ResolveOutcome::Error(error)) => {
+                let (name, message) = (printable(&typed.text), printable(&error.message));
+                let text = format!("{name} cannot be looked up: {message}; run the command again");
+                return Err(Failure::Other(text));
+            }
+            None => Err(String::new()),
+        };
+        Ok((typed.text.clone(), id))
+    });
+    found.collect()
+}
+
+/// Whether an error says that nobody has a name, or that it is none. Others pass.
+fn is_about_name(code: i32) -> bool {
+    let codes = [Code::NotFound, Code::InvalidArgument, Code::FailedPrecondition];
+    codes.contains(&Code::from(code))
 }
 
 /// The users that a file names. Fails at the first line that names none.

@@ -237,7 +237,10 @@ fn read_list(ids: &[String]) -> Result<Arc<[LocalityId]>, Error> {
     }
     let (mut users, mut known) = (Vec::with_capacity(ids.len()), HashSet::new());
     for (n, text) in ids.iter().enumerate() {
-        let id = parse_user_id(&format!("users.user_ids[{n}]"), text)?;
+        let id = text.parse().or_else(|_| {
+            let field = format!("users.user_ids[{n}]");
+            parse_user_id(&field, text)
+        })?;
         if known.insert(id) {
             users.push(id);
         }
