@@ -97,18 +97,6 @@ pub fn timestamp(field: &str, message: &ProtoTimestamp) -> Result<Timestamp, Err
         })
 }
 
-/// A time in RFC 3339.
-pub fn time_text(time: Timestamp) -> String {
-    time_message(time).to_string()
-}
-
-/// The message for a time.
-pub fn time_message(time: Timestamp) -> ProtoTimestamp {
-    let millis = time.as_millis();
-    let (seconds, nanos) = (millis.div_euclid(1_000), millis.rem_euclid(1_000) as i32 * 1_000_000);
-    ProtoTimestamp { seconds, nanos }
-}
-
 /// The conflict policy of a merge.
 pub fn conflict_policy(number: i32) -> Result<ConflictPolicy, Error> {
     match v1::ConflictPolicy::try_from(number) {
@@ -230,14 +218,14 @@ pub fn events(request: &v1::ListEventsRequest) -> Result<EventsRequest<'_>, Erro
 pub fn owners(owners: Owners) -> v1::ListOwnersResponse {
     let owner = |period: OwnerPeriod| v1::list_owners_response::Owner {
         user_id: period.user.map(|id| id.to_string()).unwrap_or_default(),
-        from: Some(time_message(period.begin)),
-        to: period.end.map(time_message),
+        from: Some(period.begin.into()),
+        to: period.end.map(Into::into),
         identity: period.identity,
     };
     v1::ListOwnersResponse {
         identifier: Some(identifier_message(&owners.identifier)),
         owners: owners.periods.into_iter().map(owner).collect(),
-        known_since: Some(time_message(owners.known_since)),
+        known_since: Some(owners.known_since.into()),
     }
 }
 

@@ -140,7 +140,7 @@ impl Api {
         let held_until = match &refusal {
             // Its time reveals when the identifier was released.
             Some(Error::IdentityHeld { until, .. }) if call.role > Role::Resolver => {
-                Some(convert::time_message(*until))
+                Some((*until).into())
             }
             _ => None,
         };

@@ -4,8 +4,7 @@
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use super::convert;
-use polynym_directory::{BulkError, Category, Error};
+use polynym_directory::{BulkError, Category, Error, timestamp::time_text};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
@@ -94,9 +93,9 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],
         Error::HistoryExpired { earliest } | Error::UsageExpired { earliest } => {
-            vec![("earliest", convert::time_text(*earliest))]
+            vec![("earliest", time_text(*earliest))]
         }
-        Error::IdentityHeld { until, .. } => vec![("until", convert::time_text(*until))],
+        Error::IdentityHeld { until, .. } => vec![("until", time_text(*until))],
         Error::UserDeleted { user }
         | Error::MergeDamaged { user }
         | Error::PrimaryMissing { user } => {

@@ -1,6 +1,6 @@
 //! Converts the request and the response of GetUsage.
 
-use crate::grpc::convert::{optional_timestamp, time_message};
+use crate::grpc::convert::optional_timestamp;
 use polynym_directory::{Error, Invalid, Resolution, UsageReport, UsageRequest};
 use polynym_proto::v1;
 
@@ -29,8 +29,7 @@ pub fn usage_request(request: &v1::GetUsageRequest) -> Result<UsageRequest<'_>, 
 pub fn usage_response(report: UsageReport) -> v1::GetUsageResponse {
     let mut series: Vec<v1::UsageSeries> = Vec::new();
     for point in report.points {
-        let message =
-            v1::UsagePoint { time: Some(time_message(point.time)), count: point.count as i64 };
+        let message = v1::UsagePoint { time: Some(point.time.into()), count: point.count as i64 };
         match series.last_mut() {
             Some(last) if last.metric == point.metric && last.caller == point.caller => {
                 last.points.push(message);
@@ -50,7 +49,7 @@ pub fn usage_response(report: UsageReport) -> v1::GetUsageResponse {
     v1::GetUsageResponse {
         series,
         resolution: resolution.into(),
-        from: Some(time_message(report.from)),
-        to: Some(time_message(report.to)),
+        from: Some(report.from.into()),
+        to: Some(report.to.into()),
     }
 }
