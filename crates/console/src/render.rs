@@ -39,7 +39,7 @@ pub fn redirect(path: &str) -> Response<Body> {
 /// Where the parts of a page go that come later.
 const MARKER: &str = "<!-- parts -->";
 
-/// What arrives part by part. It ends when the browser leaves.
+/// A source of parts of a page. It is dropped when the browser leaves.
 pub trait Parts: Send + 'static {
     /// The next part; none after the end.
     fn next(&mut self) -> impl Future<Output = Option<String>> + Send;

@@ -24,7 +24,7 @@ pub struct Words {
     pub verb: &'static str,
     /// The participle.
     pub done: &'static str,
-    /// What follows from it, in sentences.
+    /// Its consequences, in sentences.
     pub effect: &'static str,
     /// The method of the API.
     pub method: &'static str,
@@ -98,7 +98,7 @@ impl Action {
         Self::ALL.into_iter().find(|action| action.words().name == name)?.bulk()
     }
 
-    /// What the participle says of a user, such as `The user was disabled.`
+    /// The sentence for a participle, such as `The user was disabled.`; none for other words.
     pub fn sentence(done: &str) -> Option<String> {
         let known = Self::ALL.iter().find(|action| action.words().done == done);
         known.map(|action| format!("The user was {}.", action.words().done))
@@ -107,8 +107,18 @@ impl Action {
 
 /// The name of a bulk change's action; none if it changes attributes.
 pub fn bulk_name(action: &BulkAction) -> Option<&'static str> {
-    let known = Action::ALL.into_iter().find(|own| own.bulk().as_ref() == Some(action));
-    known.map(|own| own.words().name)
+    of_bulk(action).map(|words| words.name)
+}
+
+/// The verb and the participle of a bulk change's action, such as `disable` and `disabled`.
+pub fn bulk_words(action: &BulkAction) -> (&'static str, &'static str) {
+    of_bulk(action).map_or(("update", "updated"), |words| (words.name, words.done))
+}
+
+/// The words of a bulk change's action; none if it changes attributes.
+fn of_bulk(action: &BulkAction) -> Option<Words> {
+    let known = Action::ALL.into_iter().find(|known| known.bulk().as_ref() == Some(action));
+    known.map(Action::words)
 }
 
 #[cfg(test)]
@@ -123,7 +133,9 @@ mod tests {
             assert_eq!(bulk_name(&Action::bulk_named(name).unwrap()), Some(name));
         }
         assert!(Action::bulk_named("undelete").is_none() && Action::bulk_named("set").is_none());
-        assert_eq!(bulk_name(&BulkAction::Attributes(Default::default())), None);
+        let attributes = BulkAction::Attributes(Default::default());
+        assert_eq!((bulk_name(&attributes), bulk_words(&attributes).1), (None, "updated"));
+        assert_eq!(bulk_words(&BulkAction::Enable(Enable {})), ("enable", "enabled"));
         assert_eq!(Action::sentence("restored").unwrap(), "The user was restored.");
     }
 }

@@ -1,5 +1,4 @@
-//! What a person can do about an error, by its reason. A reason without a row has no advice of its
-//! own.
+//! Advice for people about errors, a row for each reason that has some.
 
 /// The advice about a reason.
 #[derive(Debug)]

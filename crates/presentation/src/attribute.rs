@@ -58,7 +58,7 @@ pub const fn type_of(value: &Kind) -> AttributeType {
 pub struct Style {
     /// The words of false and true.
     switch: [&'static str; 2],
-    /// What separates the texts of a list.
+    /// The separator of the texts of a list.
     separator: &'static str,
 }
 

@@ -7,7 +7,7 @@ use v1::{AttributeValue, ChangeSet, Identity, RecordedValue, State, UserState};
 
 use crate::state;
 
-/// What changed: a field, an identity, the state or a hold.
+/// A change of a field, an identity, the state or a hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The path of a field, such as `attributes.team`; `identity`, [`STATE`] or [`HOLD`].

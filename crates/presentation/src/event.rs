@@ -24,7 +24,7 @@ pub const KINDS: [(EventType, &str); 18] = [
     (EventType::HistoryBegun, "history begun"),
 ];
 
-/// What happened in an event, such as `identity linked`.
+/// The kind of an event in words, such as `identity linked`.
 pub fn word(event: &Event) -> &'static str {
     let kind = event.event_type();
     KINDS.iter().find(|(known, _)| *known == kind).map_or("changed", |(_, word)| word)

@@ -1,4 +1,4 @@
-//! What people read and type of the API: the words of states, actions, events, policies and advice,
+//! The texts that people read and type: the words of states, actions, events, policies and advice,
 //! and durations, times and counts. One table an idea, which the command line, the console and the
 //! files of tables share. Nothing here does I/O.
 

@@ -241,6 +241,7 @@ mod tests {
         }
         assert_eq!(Policy::find("inbox_limit").unwrap().flag(), "inbox-limit");
     }
+
     #[test]
     fn each_policy_is_documented() {
         let api = include_str!("../../../docs/api.md");

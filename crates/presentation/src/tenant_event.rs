@@ -3,7 +3,7 @@
 use polynym_proto::v1::TenantDeletion;
 use polynym_proto::v1::tenant_event::Change;
 
-/// What happened, such as `deletion begun, with its users`.
+/// A change of a tenant in words, such as `deletion begun, with its users`.
 pub fn phrase(change: &Change) -> String {
     let users = |deletion: &TenantDeletion| {
         if deletion.delete_users { ", with its users" } else { "" }
@@ -18,7 +18,7 @@ pub fn phrase(change: &Change) -> String {
     }
 }
 
-/// What it is about: the user that was purged, or the paths of policies.
+/// The subject of a change: the user that was purged, or the paths of policies.
 pub fn subject(change: &Change) -> String {
     match change {
         Change::UserPurged(purge) => purge.user_id.clone(),

@@ -1,5 +1,5 @@
-//! What a connection may use and has in use: bytes, calls and streams, with its share of what all
-//! connections have.
+//! The bytes, calls and streams of a connection: its limits, its use, and its share of those of all
+//! connections.
 
 mod activity;
 mod byte_budget;

@@ -20,8 +20,8 @@ use crate::failure::Failure;
 use crate::output::{self, confirm, printable};
 use crate::text::filter_error::with_excerpt;
 pub use action::Action;
-use action::words;
 use names::{Users, find, read_file};
+use polynym_presentation::action::bulk_words;
 use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::{BulkAction, BulkChange, BulkChangeState, StartBulkChangeRequest};
@@ -73,7 +73,7 @@ pub async fn run(
     settings: &Flags<ChangeClient>,
     action: Action,
 ) -> Result<(), Failure> {
-    let session = Session::open_operation(settings, words(&action).0).await?;
+    let session = Session::open_operation(settings, bulk_words(&action).0).await?;
     let is_stdin = subject.file.as_ref().is_some_and(|path| path.as_os_str() == "-");
     let users = match (subject.user, subject.filter, subject.file) {
         (_, Some(filter), _) => Users::matching(filter)?,
@@ -82,7 +82,7 @@ pub async fn run(
     };
     let operation = Operation { session, action, dry_run: subject.dry_run };
     if !subject.dry_run {
-        let verb = words(&operation.action).0;
+        let verb = bulk_words(&operation.action).0;
         let count = match &users {
             Users::Matching(_) => "the users that the filter matches".to_owned(),
             Users::Named(names) => format!("{} users", names.len()),
@@ -302,7 +302,7 @@ impl Operation {
     fn sentence(&self, totals: &Totals, first: usize) -> String {
         let Totals { changed, unchanged, skipped, failed } = totals;
         let failed_users: i64 = failed.values().sum();
-        let done = words(&self.action).1;
+        let done = bulk_words(&self.action).1;
         let mut text = match *changed - first as i64 {
             _ if !self.dry_run => format!("{changed} users {done}"),
             more if more <= 0 => format!("{changed} users would be {done}"),

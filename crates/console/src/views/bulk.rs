@@ -23,8 +23,8 @@ pub struct BulkView {
     pub id: String,
     /// The filter; empty for all users, or those of a list.
     pub filter: String,
-    /// The number of listed users; 0 without a list.
-    pub listed: i64,
+    /// The number of listed users, such as `2 users`; empty without a list.
+    pub listed: String,
     /// What it does, such as `disable`.
     pub verb: &'static str,
     /// The attributes that it sets or removes, in words.
@@ -71,7 +71,11 @@ impl BulkView {
         Self {
             id: change.bulk_id.clone(),
             filter: change.filter.clone(),
-            listed: change.listed_users,
+            listed: match change.listed_users {
+                0 => String::new(),
+                1 => "1 user".to_owned(),
+                users => format!("{users} users"),
+            },
             verb: verb(action),
             attributes: attributes(action),
             is_dry_run: change.validate_only,
@@ -95,7 +99,7 @@ impl BulkView {
 
     /// Whether it is the dry run of a filter, and has ended.
     pub fn can_be_applied(&self) -> bool {
-        self.is_dry_run && self.listed == 0 && !self.is_running()
+        self.is_dry_run && self.listed.is_empty() && !self.is_running()
     }
 
     /// Whether it runs.

@@ -59,7 +59,7 @@ macro_rules! inconsistencies {
     };
 }
 
-/// What is known about a kind of inconsistency.
+/// The words and the repair of a kind of inconsistency.
 struct Row {
     word: &'static str,
     text: &'static str,

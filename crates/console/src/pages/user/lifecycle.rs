@@ -23,7 +23,7 @@ struct LifecyclePage {
     frame: Frame,
     user: UserView,
     draft: Draft,
-    /// What is done, such as `Disable user`.
+    /// The title, such as `Disable user`.
     title: String,
     action: Words,
     /// Until when a deleted user can be restored.
