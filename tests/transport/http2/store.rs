@@ -8,13 +8,18 @@ use crate::server::{Server, polynym};
 /// An empty store.
 pub struct TestStore {
     store: String,
-    _folder: Option<TempDir>,
+    folder: Option<TempDir>,
 }
 
 impl TestStore {
     /// A store, and its folder if it is in one.
     pub fn new(store: String, folder: Option<TempDir>) -> Self {
-        Self { store, _folder: folder }
+        Self { store, folder }
+    }
+
+    /// Whether it is in a folder, and not on MongoDB.
+    pub fn is_embedded(&self) -> bool {
+        self.folder.is_some()
     }
 
     /// Starts a server on this store.
