@@ -177,7 +177,7 @@ async fn the_bulk_changes_of_a_copy_have_stopped() {
         [("taken", BulkStep::Take(server)), ("ended", BulkStep::Stop("ana".to_owned()))]
     {
         let mutation = users::mutation_of(MutationKind::Bulk(id.to_owned(), step));
-        store.mutate(Mutation { time: Timestamp::now(), ..mutation }).await.unwrap();
+        store.mutate(Mutation { now: Timestamp::now().into(), ..mutation }).await.unwrap();
     }
     let mut copy = store.copy(&AtomicBool::new(false)).unwrap();
     let backup = folder.path().join("backup");

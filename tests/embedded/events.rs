@@ -78,7 +78,7 @@ async fn a_list_of_events_lets_others_work_between_two_histories() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for n in 0..USERS {
-        let creation = Mutation { time: Timestamp::now(), ..users::creation(n) };
+        let creation = Mutation { now: Timestamp::now().into(), ..users::creation(n) };
         store.mutate(creation).await.unwrap();
     }
     let backend = Arc::new(store).backend();

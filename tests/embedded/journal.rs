@@ -29,7 +29,7 @@ const DAYS_400: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 /// A mutation some time after the start, in a tenant with this retention of history.
 fn at(after: Duration, retention: Duration, mutation: Mutation) -> Mutation {
     let policies = Policies { history_retention: retention, ..(*mutation.policies).clone() };
-    Mutation { time: START.plus(after), policies: Arc::new(policies), ..mutation }
+    Mutation { now: START.plus(after).into(), policies: Arc::new(policies), ..mutation }
 }
 
 fn rename(n: usize, name: &str) -> Mutation {
@@ -204,11 +204,11 @@ async fn a_history_that_was_off_for_a_while_is_sound() {
     let set = |after: Duration, retention| {
         let update = PolicyUpdate { history_retention: Some(retention), ..Default::default() };
         let mutation = users::tenant_mutation(TenantChange::Set(update));
-        Mutation { time: Timestamp::now().minus(after), ..mutation }
+        Mutation { now: Timestamp::now().minus(after).into(), ..mutation }
     };
     let change = |before: Duration, retention, mutation| {
         let time = Timestamp::now().minus(before);
-        Mutation { time, ..at(Duration::ZERO, retention, mutation) }
+        Mutation { now: time.into(), ..at(Duration::ZERO, retention, mutation) }
     };
     store.mutate(set(6 * HOUR, DAYS_400)).await.unwrap();
     store.mutate(change(6 * HOUR, DAYS_400, users::creation(0))).await.unwrap();

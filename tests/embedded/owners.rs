@@ -34,7 +34,7 @@ async fn own_in_turn(folder: &Path, owners: usize, addresses: usize) {
         let time = began.plus(Duration::from_secs(10 * n as u64));
         for change in [create, link, UserChange::Unlink(joe())] {
             let mutation = users::mutation(users::id(n), change);
-            store.mutate(Mutation { time, ..mutation }).await.unwrap();
+            store.mutate(Mutation { now: time.into(), ..mutation }).await.unwrap();
         }
     }
 }

@@ -60,7 +60,7 @@ async fn a_deleted_tenant_takes_its_counters_along() {
     let acme = Tenant::parse("acme").unwrap();
     let create = || {
         let set = users::tenant_mutation(TenantChange::Set(PolicyUpdate::default()));
-        Mutation { tenant: acme.clone(), time: Timestamp::now(), ..set }
+        Mutation { tenant: acme.clone(), now: Timestamp::now().into(), ..set }
     };
     let count = |number, time| {
         let mut batch = batch(server(), number, Resolution::Minute.floor(time), 5);

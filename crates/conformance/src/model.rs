@@ -145,7 +145,7 @@ impl Model {
     /// # Errors
     /// The refusals.
     pub fn apply(&mut self, mutation: &Mutation, step: &Step) -> Result<Outcome, Vec<Error>> {
-        self.now = mutation.time.as_millis();
+        self.now = mutation.now.time.as_millis();
         if let Some(remembered) = self.remembered(mutation) {
             return remembered.map_err(|error| vec![error]);
         }
@@ -155,7 +155,7 @@ impl Model {
             return Ok(outcome);
         }
 
-        self.owners.record(&self.state, &state, mutation.time);
+        self.owners.record(&self.state, &state, mutation.now.time);
         self.state = state;
         let subject = match mutation.user_change() {
             Some(UserChange::Unmerge(secondary)) => Some(*secondary),
@@ -192,7 +192,7 @@ impl Model {
             return Some(Ok(answer(None, MutationReport::Purged(vec![id]))));
         }
 
-        let Ok(person) = self.state.present(id, &mutation.tenant, mutation.time) else {
+        let Ok(person) = self.state.present(id, &mutation.tenant, mutation.now.time) else {
             return Some(Err(Error::UserNotFound));
         };
         let report = match change {

@@ -109,6 +109,12 @@ impl Now {
     }
 }
 
+impl From<Timestamp> for Now {
+    fn from(time: Timestamp) -> Self {
+        Self::certain(time)
+    }
+}
+
 /// Logs when the clocks begin to differ, and when they agree again.
 #[derive(Debug, Default)]
 pub struct ClockLog {

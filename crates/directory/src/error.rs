@@ -377,6 +377,7 @@ impl Error {
                 | Self::OutcomeUnknown(_)
                 | Self::Internal(_)
                 | Self::ClockInDoubt
+                | Self::DiskFull
                 | Self::RulesChanging
         )
     }

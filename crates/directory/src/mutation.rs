@@ -58,9 +58,7 @@ pub struct Mutation {
     /// The idempotency key of the request, if given.
     pub request: Option<IdempotencyKey>,
     /// The present time.
-    pub time: Timestamp,
-    /// Whether that is uncertain, so that nothing expires: see [`Now`].
-    pub clock_uncertain: bool,
+    pub now: Now,
     /// The limits of a user.
     pub limits: Limits,
     /// The tenant's policies.
@@ -229,14 +227,13 @@ impl MutationKind {
 
 impl Mutation {
     /// A mutation under the default limits and policies, without preconditions.
-    pub fn new(tenant: Tenant, time: Timestamp, kind: MutationKind) -> Self {
+    pub fn new(tenant: Tenant, now: impl Into<Now>, kind: MutationKind) -> Self {
         Self {
             tenant,
             tenant_since: Timestamp::default(),
             etag: None,
             request: None,
-            time,
-            clock_uncertain: false,
+            now: now.into(),
             limits: Limits::default(),
             policies: Arc::default(),
             rules: Rules::PRESENT,
@@ -251,8 +248,13 @@ impl Mutation {
     }
 
     /// A mutation of a user, under the default limits and policies, without preconditions.
-    pub fn of_user(tenant: Tenant, id: LocalityId, time: Timestamp, change: UserChange) -> Self {
-        Self::new(tenant, time, MutationKind::User(id, change))
+    pub fn of_user(
+        tenant: Tenant,
+        id: LocalityId,
+        now: impl Into<Now>,
+        change: UserChange,
+    ) -> Self {
+        Self::new(tenant, now, MutationKind::User(id, change))
     }
 
     /// The user that the mutation changes.
@@ -276,14 +278,9 @@ impl Mutation {
         matches!(self.user_change(), Some(UserChange::Import(imported)) if imported.names_others())
     }
 
-    /// The present time of the mutation.
-    pub const fn now(&self) -> Now {
-        Now { clock_uncertain: self.clock_uncertain, ..Now::certain(self.time) }
-    }
-
     /// Whether a deadline has certainly passed.
     pub fn is_past(&self, deadline: Timestamp) -> bool {
-        self.now().is_past(deadline)
+        self.now.is_past(deadline)
     }
 
     /// Whether its request, which took effect at `time` in a tenant that was created at `since`, no
@@ -292,7 +289,7 @@ impl Mutation {
     pub fn request_is_void(&self, time: Timestamp, since: Option<Timestamp>) -> bool {
         let is_of_tenant = matches!(self.kind, MutationKind::Tenant(_));
         let since = since.filter(|_| !is_of_tenant);
-        IdempotencyKey::is_void((time, since), self.tenant_since, self.now())
+        IdempotencyKey::is_void((time, since), self.tenant_since, self.now)
     }
 
     /// The time when the tenant was created, as a store remembers it with the mutation's request.

@@ -78,7 +78,8 @@ impl Reads for Mongo {
     async fn check(&self) -> Result<(), Error> {
         let probes = self.probes.clone();
         let check = async {
-            let check = self.spawn(self.abandoned(), async move { probes.check().await })?;
+            let check =
+                self.spawn(self.abandoned(), Fault::TimedOut, async move { probes.check().await })?;
             match timeout(PROBE_TIMEOUT, check).await {
                 Ok(ended) => Ok(ended.unwrap_or(Err(Fault::Panicked))?),
                 Err(_) => Err(Fault::TimedOut.into()),
@@ -127,7 +128,8 @@ impl Mongo {
         let permit = self.shares.writes.take(1, deadline).await?;
         let (collections, entry) = (self.collections.clone(), gate.clone());
         let work = async move { collections.mutate(&mutation, &entry).await };
-        let mut task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
+        let work = self.clone().then_clean_up(permit, work);
+        let mut task = self.spawn(self.abandoned(), Fault::CommitUnanswered, work)?;
         let ended = match timeout_at(deadline, &mut task).await {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),

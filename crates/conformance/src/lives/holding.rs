@@ -49,7 +49,7 @@ pub async fn a_hold_ends_to_the_millisecond(f: Fixture) -> Result<(), Failure> {
     let (owner, other, until) = held_handle(&f).await?;
     let at = |millis: i64, user: &User, change| {
         let time = Timestamp::from_millis(until.as_millis() + millis);
-        f.mutate(Mutation { time, ..f.mutation(user.id, change) })
+        f.mutate(Mutation { now: time.into(), ..f.mutation(user.id, change) })
     };
     refused(at(-1, &other, link("handle:joe")?).await, &held(until, "identifier"))?;
     let winner = at(0, &other, link("handle:joe")?).await?;

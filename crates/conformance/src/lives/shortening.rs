@@ -18,7 +18,7 @@ const OLD_EVENTS: i64 = 19;
 const NEW_EVENTS: i64 = 2;
 
 fn at(time: Timestamp, mutation: Mutation) -> Mutation {
-    Mutation { time, ..mutation }
+    Mutation { now: time.into(), ..mutation }
 }
 
 fn rename(n: i64) -> Result<UserChange, Failure> {

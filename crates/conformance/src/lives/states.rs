@@ -46,7 +46,7 @@ pub async fn disable_and_enable_change_the_state_alone(f: Fixture) -> Result<(),
 
 /// The state of a user after this deletion under the default policies.
 fn deleted(mutation: &Mutation) -> State {
-    let delete_time = mutation.time;
+    let delete_time = mutation.now.time;
     State::Deleted { delete_time, purge_time: delete_time.plus(30 * DAY) }
 }
 
@@ -151,11 +151,12 @@ pub async fn expired_users_are_not_found(f: Fixture) -> Result<(), Failure> {
     let before = Timestamp::from_millis(purge_time.as_millis() - 1);
     for change in [UserChange::Undelete, UserChange::Purge, UserChange::Delete, link("handle:new")?]
     {
-        let late = Mutation { time: purge_time, ..f.mutation(user.id, change) };
+        let late = Mutation { now: purge_time.into(), ..f.mutation(user.id, change) };
         refused(f.mutate(late).await, &Error::UserNotFound)?;
     }
-    let back =
-        f.mutate(Mutation { time: before, ..f.mutation(user.id, UserChange::Undelete) }).await?;
+    let back = f
+        .mutate(Mutation { now: before.into(), ..f.mutation(user.id, UserChange::Undelete) })
+        .await?;
 
     f.has(&back).await
 }
@@ -227,7 +228,7 @@ pub async fn purge_works_in_every_state_and_can_be_repeated(f: Fixture) -> Resul
 
 /// Expires a user at this time.
 async fn expire(f: &Fixture, id: LocalityId, time: Timestamp) -> Result<MutationReport, Failure> {
-    Ok(f.apply(Mutation { time, ..f.mutation(id, UserChange::Expire) }).await?.report)
+    Ok(f.apply(Mutation { now: time.into(), ..f.mutation(id, UserChange::Expire) }).await?.report)
 }
 
 pub async fn deleted_users_are_purged_at_their_purge_time(f: Fixture) -> Result<(), Failure> {
@@ -300,8 +301,9 @@ pub async fn expired_users_are_listed_in_pages(f: Fixture) -> Result<(), Failure
         let user = f.create(&[&format!("handle:user{n}")]).await?;
         // Most expire at the same time.
         let time = start.plus(Duration::from_secs([100, 100, 100, 101, 99, 100, 102, 100][n % 8]));
-        let deleted =
-            f.mutate(Mutation { time, ..f.mutation(user.id, UserChange::Delete) }).await?;
+        let deleted = f
+            .mutate(Mutation { now: time.into(), ..f.mutation(user.id, UserChange::Delete) })
+            .await?;
         let State::Deleted { purge_time, .. } = deleted.state else {
             return Err("not deleted".into());
         };

@@ -176,7 +176,9 @@ pub async fn the_undo_window_ends(f: Fixture) -> Result<(), Failure> {
     let policies = Policies { undo_window: DAY, ..no_holds() };
     let until = f.now().plus(DAY);
     let merged = f.change_with(&policies, &primary, merge(&secondary)).await?;
-    let at = |time, change| f.mutate(Mutation { time, ..f.mutation(primary.id, change) });
+    let at = |time: Timestamp, change| {
+        f.mutate(Mutation { now: time.into(), ..f.mutation(primary.id, change) })
+    };
     refused(at(until, UserChange::Unmerge(secondary.id)).await, &Error::UndoExpired)?;
     let due = |time| decoded::expired_users(&f.store, time, 10);
     equal(
@@ -189,8 +191,9 @@ pub async fn the_undo_window_ends(f: Fixture) -> Result<(), Failure> {
         &vec![(secondary.tenant.clone(), secondary.id)],
         "the expired users",
     )?;
-    let outcome =
-        f.apply(Mutation { time: until, ..f.mutation(secondary.id, UserChange::Expire) }).await?;
+    let outcome = f
+        .apply(Mutation { now: until.into(), ..f.mutation(secondary.id, UserChange::Expire) })
+        .await?;
     equal(&outcome.report, &MutationReport::Nothing, "the report of an expiry")?;
     equal(&due(until).await?, &vec![], "the expired users afterwards")?;
     let early = Timestamp::from_millis(until.as_millis() - 1);
@@ -290,7 +293,7 @@ pub async fn holds_return_to_the_secondary(f: Fixture) -> Result<(), Failure> {
 /// An identity that the primary unlinks and links again, even in the same millisecond, is its own.
 pub async fn relinked_identities_stay_with_the_primary(f: Fixture) -> Result<(), Failure> {
     let time = f.now();
-    let at = |mutation| Mutation { time, ..mutation };
+    let at = |mutation| Mutation { now: time.into(), ..mutation };
     let primary = f.mutate(at(f.creation(&["handle:joe"])?)).await?;
     let secondary = f.mutate(at(f.creation(&["handle:new"])?)).await?;
     for change in [merge(&secondary), unlink("handle:new")?, link("handle:new")?] {

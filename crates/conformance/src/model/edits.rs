@@ -31,7 +31,7 @@ pub fn change_user(
         (_, UserChange::Enable) => user.state = State::Active,
         (_, UserChange::Delete) => {
             person.disabled = user.state == State::Disabled;
-            let delete_time = mutation.time;
+            let delete_time = mutation.now.time;
             let window = mutation.policies.restore_window.as_millis() as i64;
             let purge_time = Timestamp::from_millis(delete_time.as_millis() + window);
             user.state = State::Deleted { delete_time, purge_time };
@@ -53,7 +53,7 @@ pub fn change_user(
 }
 
 fn link(person: &mut Person, new: &NewIdentity, mutation: &Mutation) {
-    let time = mutation.time.max(just_after(person.user.update_time));
+    let time = mutation.now.time.max(just_after(person.user.update_time));
     match person.position(&new.identifier) {
         Err(_) => {
             person.add_identity(new, person.user.identities.len(), new.primary, time, mutation)
@@ -120,7 +120,7 @@ fn replace(
     if old.kind() != new.identifier.kind() {
         check_primary(person, at, mutation)?;
     }
-    let time = mutation.time.max(just_after(person.user.update_time));
+    let time = mutation.now.time.max(just_after(person.user.update_time));
     let primary = person.remove_identity(at).primary && old.kind() == new.identifier.kind();
     match person.position(&new.identifier) {
         Ok(own) => person.user.identities[own].primary |= primary,

@@ -45,14 +45,14 @@ pub fn merge(
     primary.guarded.append(&mut other.guarded);
     let mut holds = Vec::new();
     for (key, held) in &mut state.holds {
-        if held.owner == Some(secondary) && held.until > mutation.time {
+        if held.owner == Some(secondary) && held.until > mutation.now.time {
             held.owner = Some(primary_id);
             holds.push((key.clone(), held.until));
         }
     }
 
     let window = mutation.policies.undo_window.as_millis() as i64;
-    let until = Timestamp::from_millis(mutation.time.as_millis() + window);
+    let until = Timestamp::from_millis(mutation.now.time.as_millis() + window);
     let merge = Merge {
         until,
         secondary: before.1,
@@ -130,7 +130,7 @@ pub fn unmerge(
     secondary: LocalityId,
 ) -> Result<MutationReport, Error> {
     let mut primary = state.changeable(id, mutation)?;
-    let other = state.present(secondary, &mutation.tenant, mutation.time)?;
+    let other = state.present(secondary, &mutation.tenant, mutation.now.time)?;
     if other.user.state != (State::Merged { into: id }) {
         return Err(Error::NotMerged);
     }
@@ -138,7 +138,7 @@ pub fn unmerge(
     let merge = other
         .merge
         .clone()
-        .filter(|merge| merge.until > mutation.time)
+        .filter(|merge| merge.until > mutation.now.time)
         .ok_or(Error::UndoExpired)?;
     let mut back = merge.secondary;
     let mut lost = Vec::new();
@@ -163,7 +163,7 @@ pub fn unmerge(
     for (key, until) in merge.holds {
         if let Some(held) = state.holds.get_mut(&key)
             && (held.owner, held.until) == (Some(id), until)
-            && until > mutation.time
+            && until > mutation.now.time
         {
             held.owner = Some(secondary);
         }

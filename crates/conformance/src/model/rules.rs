@@ -123,8 +123,8 @@ impl ReferenceModel {
             identities: Vec::new(),
             attributes: draft.attributes.clone(),
             state: State::Active,
-            create_time: mutation.time,
-            update_time: mutation.time,
+            create_time: mutation.now.time,
+            update_time: mutation.now.time,
             unknown: Unknown::default(),
         };
         let mut person = Person {
@@ -135,7 +135,7 @@ impl ReferenceModel {
             not_restored: Vec::new(),
         };
         for (at, new) in draft.identities.iter().enumerate() {
-            person.add_identity(new, at, new.primary, mutation.time, mutation);
+            person.add_identity(new, at, new.primary, mutation.now.time, mutation);
         }
 
         let takeovers = self.take_over(mutation, id, &draft.identities);
@@ -172,7 +172,7 @@ impl ReferenceModel {
     fn release(&mut self, mutation: &Mutation, identifier: &Identifier) -> Result<(), Error> {
         let tenant = mutation.tenant.as_str();
         let removed = self.holds.remove(&IdentityKey::new(tenant, identifier));
-        let held = removed.filter(|held| held.until > mutation.time).ok_or(Error::NotHeld)?;
+        let held = removed.filter(|held| held.until > mutation.now.time).ok_or(Error::NotHeld)?;
         if let Some(guard) = identifier.guard().map(|guard| IdentityKey::of_guard(tenant, &guard)) {
             let same = |other: &Held| {
                 other.guard && (other.owner, other.until) == (held.owner, held.until)
@@ -190,7 +190,7 @@ impl ReferenceModel {
         let person =
             self.people.get_mut(&id).filter(|person| person.user.tenant == mutation.tenant);
         let Some(person) =
-            person.filter(|person| person.expires_at().is_some_and(|due| due <= mutation.time))
+            person.filter(|person| person.expires_at().is_some_and(|due| due <= mutation.now.time))
         else {
             return nothing;
         };
@@ -247,7 +247,7 @@ impl ReferenceModel {
         );
         for (id, person) in before.people.iter().filter(|_| gives_up) {
             for (key, guard) in person.keys().into_iter().filter(|(key, _)| !live.contains(key)) {
-                if let Some(until) = hold_end(&key, &mutation.policies, mutation.time) {
+                if let Some(until) = hold_end(&key, &mutation.policies, mutation.now.time) {
                     let owner = Some(*id).filter(|id| self.people.contains_key(id));
                     self.holds.insert(key, Held { owner, guard, until });
                 }
@@ -267,7 +267,7 @@ impl ReferenceModel {
         let last = changed.iter().map(|id| before.people[id].user.update_time).max();
 
         for id in changed {
-            let time = mutation.time.max(last.map_or(mutation.time, just_after));
+            let time = mutation.now.time.max(last.map_or(mutation.now.time, just_after));
             self.people.entry(id).and_modify(|person| person.user.update_time = time);
         }
     }
@@ -295,7 +295,7 @@ impl ReferenceModel {
         let attributes = |state: &ReferenceModel| {
             state.people.get(&id).map_or(0, |person| person.user.attributes.len())
         };
-        let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.time;
+        let is_held = |held: &&Held| held.owner == Some(id) && held.until > mutation.now.time;
         let holds = |state: &ReferenceModel| state.holds.values().filter(is_held).count();
         let merged = |state: &ReferenceModel| {
             state.people.keys().filter(|other| state.leads_to(**other, id)).count()
@@ -349,7 +349,7 @@ impl ReferenceModel {
             let held = before
                 .holds
                 .get(key)
-                .filter(|held| held.until > mutation.time && held.owner != Some(*id));
+                .filter(|held| held.until > mutation.now.time && held.owner != Some(*id));
             if let Some(held) = held.filter(|_| had.iter().all(|(other, ..)| other != key)) {
                 refusals.push(Error::IdentityHeld { until: held.until, field });
             }
@@ -391,6 +391,6 @@ fn is_lost(mutation: &Mutation, identity: &Identity) -> bool {
     let lapses = age > 0 && identity.identifier.kind() == Kind::Phone;
     match &identity.verification {
         None => lapses || mutation.policies.verified_wins,
-        Some(old) => lapses && mutation.time.as_millis() - old.time.as_millis() >= age,
+        Some(old) => lapses && mutation.now.time.as_millis() - old.time.as_millis() >= age,
     }
 }

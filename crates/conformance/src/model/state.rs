@@ -135,7 +135,7 @@ impl ReferenceModel {
 
     /// The user with this id, if its state allows the mutation.
     pub fn changeable(&self, id: LocalityId, mutation: &Mutation) -> Result<Person, Error> {
-        let person = self.present(id, &mutation.tenant, mutation.time)?;
+        let person = self.present(id, &mutation.tenant, mutation.now.time)?;
         let fault = match person.user.state {
             State::Merged { into } => Some(Error::UserMerged { user: id, into }),
             State::Deleted { .. } => match mutation.user_change() {

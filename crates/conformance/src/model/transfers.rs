@@ -23,7 +23,7 @@ pub fn move_identity(
     let is_guarded = giver.guarded.contains(identifier);
     let identity = giver.user.identities[at].clone();
     unlink(&mut giver, identifier, mutation)?;
-    let link_time = mutation.time.max(just_after(taker.user.update_time));
+    let link_time = mutation.now.time.max(just_after(taker.user.update_time));
     let moved = Identity { primary: false, link_time, import_time: None, ..identity };
     taker.user.identities.push(moved);
     if is_guarded {

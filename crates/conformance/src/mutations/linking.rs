@@ -15,7 +15,7 @@ fn primaries(user: &User) -> Vec<String> {
 pub async fn link_adds_an_identity(f: Fixture) -> Result<(), Failure> {
     let before = f.create(&["email:joe@example.com"]).await?;
     let mut mutation = f.mutation(before.id, link("handle:Joe")?);
-    let time = mutation.time;
+    let time = mutation.now.time;
     let verification = Some(Verification { time, by: String::new() });
     if let MutationKind::User(_, UserChange::Link(draft)) = &mut mutation.kind {
         draft.verification.clone_from(&verification);

@@ -16,7 +16,7 @@ use crate::fixture::{Fixture, identifier, key, link, lists, replace, unlink};
 pub async fn replace_takes_the_position_of_the_old_identity(f: Fixture) -> Result<(), Failure> {
     let before = f.create(&["handle:old", "handle:other", "email:joe@example.com"]).await?;
     let mutation = f.mutation(before.id, replace("handle:OLD", "handle:New")?);
-    let time = mutation.time;
+    let time = mutation.now.time;
     let user = f.mutate(mutation).await?;
     let new = &user.identities[0];
     equal(&new.identifier, &identifier("handle:new")?, "the identity in the old one's place")?;

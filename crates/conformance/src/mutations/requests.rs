@@ -88,7 +88,11 @@ pub async fn a_request_is_remembered_for_a_day(f: Fixture) -> Result<(), Failure
     let start = user.create_time.as_millis();
     let at = |millis: i64, change| {
         let time = Timestamp::from_millis(start + millis);
-        f.mutate(Mutation { time, request: request("key", 1), ..f.mutation(user.id, change) })
+        f.mutate(Mutation {
+            now: time.into(),
+            request: request("key", 1),
+            ..f.mutation(user.id, change)
+        })
     };
     at(0, link("handle:new")?).await?;
     let unlinked = f.change(&user, unlink("handle:new")?).await?;
@@ -113,7 +117,7 @@ pub async fn expiry_keeps_renewed_requests(f: Fixture) -> Result<(), Failure> {
     let later = |days: i64, n: usize, name: String| -> Result<Mutation, Failure> {
         let time = Timestamp::from_millis(start + days * 25 * 60 * 60 * 1_000 + n as i64);
         Ok(Mutation {
-            time,
+            now: time.into(),
             request: request(&format!("r{n}"), 1),
             ..f.mutation(user.id, link(&name)?)
         })

@@ -158,7 +158,8 @@ pub async fn an_etag_is_enforced(f: Fixture) -> Result<(), Failure> {
 pub async fn times_never_go_back(f: Fixture) -> Result<(), Failure> {
     let user = named(&f).await?;
     let early = Timestamp::from_millis(user.create_time.as_millis() - 86_400_000);
-    let mutation = Mutation { time: early, ..f.mutation(user.id, link("email:joe@example.com")?) };
+    let mutation =
+        Mutation { now: early.into(), ..f.mutation(user.id, link("email:joe@example.com")?) };
     let after = f.mutate(mutation).await?;
     let next = Timestamp::from_millis(user.update_time.as_millis() + 1);
     equal(&after.update_time, &next, "the time of a change while the clock was behind")?;
@@ -181,7 +182,9 @@ async fn in_one_millisecond(
     let mut users = Vec::new();
     for change in changes {
         let etag = users.last().map(User::etag);
-        users.push(f.mutate(Mutation { time, etag, ..f.mutation(user.id, change) }).await?);
+        users.push(
+            f.mutate(Mutation { now: time.into(), etag, ..f.mutation(user.id, change) }).await?,
+        );
     }
     Ok(users)
 }

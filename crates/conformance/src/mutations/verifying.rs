@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use polynym_directory::{
-    Error, EventKind, Mutation, NewIdentity, NewUser, Outcome, Policies, Takeover, Timestamp, User,
-    UserChange, Verification,
+    Error, EventKind, Mutation, NewIdentity, NewUser, Now, Outcome, Policies, Takeover, Timestamp,
+    User, UserChange, Verification,
 };
 
 use crate::fixture::assertions::{equal, refused, taken};
@@ -166,7 +166,7 @@ pub async fn an_old_phone_goes_to_the_user_who_verifies_it(f: Fixture) -> Result
         link_verified_at(&f, &winner, EMAIL, f.now())?,
         Mutation { policies: phones_lapse(), ..f.mutation(winner.id, unverified) },
         Mutation { policies: Arc::new(no_holds()), ..link()? },
-        Mutation { clock_uncertain: true, ..link()? },
+        Mutation { now: Now { clock_uncertain: true, ..Now::certain(f.now()) }, ..link()? },
     ] {
         taken(f.mutate(refused).await, &owner, "identifier")?;
     }

@@ -94,7 +94,7 @@ pub async fn lifecycle_changes_stay_in_their_tenant(f: Fixture) -> Result<(), Fa
     };
 
     let expiry = Mutation {
-        time: purge_time,
+        now: purge_time.into(),
         tenant: tenant("other")?,
         ..f.mutation(user.id, UserChange::Expire)
     };

@@ -70,7 +70,7 @@ pub async fn every_kind_and_value_comes_back(f: Fixture) -> Result<(), Failure> 
         draft.identities.iter().map(|identity| identity.identifier.kind()).collect();
     equal(kinds.as_slice(), &Kind::ALL, "the kinds of this case")?;
     let mutation = f.mutation(f.ids.next_id(), UserChange::Create(draft.clone()));
-    let (id, time) = (user_id(&mutation)?, mutation.time);
+    let (id, time) = (user_id(&mutation)?, mutation.now.time);
     let user = f.mutate(mutation).await?;
     equal(&user.id, &id, "the id")?;
     equal(&user.create_time, &time, "the creation time")?;

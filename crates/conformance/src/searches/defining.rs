@@ -29,7 +29,7 @@ async fn define(
         ..PolicyUpdate::default()
     };
     let mutation = f.mutation_of(MutationKind::Tenant(TenantChange::Set(update)));
-    let time = mutation.time;
+    let time = mutation.now.time;
     match f.apply(mutation).await?.report {
         MutationReport::Tenant(tenant) => {
             let holds = Default::default();

@@ -166,12 +166,16 @@ pub async fn changes_of_a_tenant_in_one_millisecond_have_an_order(
     f: Fixture,
 ) -> Result<(), Failure> {
     let time = f.now();
-    let mut tenants =
-        vec![execute(&f, Mutation { time, ..set(&f, "acme", PolicyUpdate::default())? }).await?];
+    let mut tenants = vec![
+        execute(&f, Mutation { now: time.into(), ..set(&f, "acme", PolicyUpdate::default())? })
+            .await?,
+    ];
     for on in [true, false, true, false] {
         let update = PolicyUpdate { verified_wins: Some(on), ..PolicyUpdate::default() };
         let etag = tenants.last().map(TenantRecord::etag);
-        tenants.push(execute(&f, Mutation { time, etag, ..set(&f, "acme", update)? }).await?);
+        tenants.push(
+            execute(&f, Mutation { now: time.into(), etag, ..set(&f, "acme", update)? }).await?,
+        );
     }
 
     for pair in tenants.windows(2) {

@@ -103,7 +103,7 @@ pub fn step(
         BulkStep::Stop(caller) => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             Ok(changed(present, mutation, present.is_running(), |change| {
-                change.end(BulkState::Stopped, caller, mutation.time);
+                change.end(BulkState::Stopped, caller, mutation.now.time);
             }))
         }
         BulkStep::Resume(caller) => {
@@ -118,7 +118,7 @@ pub fn step(
         BulkStep::Undo => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             check_undo(mutation, present)?;
-            let undo_until = Some(mutation.time.plus(LEASE));
+            let undo_until = Some(mutation.now.time.plus(LEASE));
             Ok(put(BulkChange { undo_until, lease: None, ..present.clone() }))
         }
         BulkStep::EndUndo(users) => {
@@ -126,7 +126,7 @@ pub fn step(
             Ok(undone.map_or_else(nothing, |present| end_undo(present, users)))
         }
         BulkStep::Remove => {
-            let removed = stored.is_some_and(|present| present.is_at_rest(mutation.time));
+            let removed = stored.is_some_and(|present| present.is_at_rest(mutation.now.time));
             let writes = removed.then(|| Write::RemoveBulkChange(id.to_owned()));
             Ok(WriteSet { writes: writes.into_iter().collect(), ..WriteSet::unchanged(None) })
         }
@@ -171,14 +171,14 @@ fn run(mutation: &Mutation, present: &BulkChange, server: LocalityId, step: &Run
             change.lease = keeps_lease.then_some(lease);
         }),
         RunStep::Wait(reason) => changed(present, mutation, true, |change| {
-            let since = change.wait.as_ref().map_or(mutation.time, |wait| wait.since);
+            let since = change.wait.as_ref().map_or(mutation.now.time, |wait| wait.since);
             let wait = BulkWait { reason: reason.clone(), since };
             change.wait = Some(wait).filter(|_| change.is_running());
             change.lease = Some(lease).filter(|_| change.is_running());
         }),
         RunStep::End(state, reason) => changed(present, mutation, present.is_running(), |change| {
             change.lease = None;
-            change.end(*state, reason, mutation.time);
+            change.end(*state, reason, mutation.now.time);
         }),
     }
 }
@@ -196,7 +196,7 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
 
 /// Rejects undoing it while users change: an undoing that has passed them does not meet them again.
 fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
-    match present.is_running() || present.is_leased(mutation.time) {
+    match present.is_running() || present.is_leased(mutation.now.time) {
         true => Err(Error::Bulk(BulkError::Running).into()),
         false => Ok(()),
     }
@@ -212,7 +212,7 @@ fn end_undo(present: &BulkChange, users: &[LocalityId]) -> WriteSet {
 
 /// Rejects resuming it while it is being undone: the undoing would meet only some of its users.
 fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
-    match present.is_undoing(mutation.time) {
+    match present.is_undoing(mutation.now.time) {
         true => Err(Error::Bulk(BulkError::Undoing).into()),
         false => Ok(()),
     }
@@ -239,14 +239,14 @@ fn is_owned(present: &BulkChange, server: LocalityId) -> bool {
 
 fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteSet {
     let is_own = present.lease.is_some_and(|lease| lease.owner == server);
-    if !present.is_running() || present.is_leased(mutation.time) && !is_own {
+    if !present.is_running() || present.is_leased(mutation.now.time) && !is_own {
         return nothing();
     }
     changed(present, mutation, true, |change| change.lease = Some(lease(mutation, server)))
 }
 
 fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
-    BulkLease { owner, until: mutation.time.plus(LEASE) }
+    BulkLease { owner, until: mutation.now.time.plus(LEASE) }
 }
 
 /// Records progress. A bulk change that was stopped meanwhile does not get another batch.
@@ -258,7 +258,7 @@ fn save(mutation: &Mutation, change: &mut BulkChange, progress: &BulkProgress) {
     if change.is_running() {
         change.batch.clone_from(&progress.next);
         if change.batch.users.is_empty() && change.batch.is_last {
-            change.end(BulkState::Completed, "", mutation.time);
+            change.end(BulkState::Completed, "", mutation.now.time);
         }
     }
 }
@@ -275,7 +275,7 @@ fn changed(
     }
     let mut after = before.clone();
     edit(&mut after);
-    after.update_time = mutation.time.max(before.update_time);
+    after.update_time = mutation.now.time.max(before.update_time);
     put(after)
 }
 

@@ -135,8 +135,8 @@ fn set_update_times(mutation: &Mutation, transitions: &mut [UserTransition<'_>])
         |(before, after): &(&User, &mut User)| **before != **after && before.etag() != after.etag();
     let changed: Vec<(&User, &mut User)> =
         transitions.iter_mut().filter_map(UserTransition::both).filter(is_visible).collect();
-    let times = changed.iter().map(|(before, _)| mutation.time.after(before.update_time));
-    let time = times.max().unwrap_or(mutation.time);
+    let times = changed.iter().map(|(before, _)| mutation.now.time.after(before.update_time));
+    let time = times.max().unwrap_or(mutation.now.time);
     for (_, after) in changed {
         after.update_time = time;
     }
@@ -244,7 +244,7 @@ fn update_holds(
             (Some(released), None) if is_releasing && !is_undone && released.hold.is_none() => {
                 let Some(period) = mutation.policies.hold(key) else { continue };
                 let owner = record.as_ref().map(|record| record.id());
-                let hold = Some(mutation.time.plus(period));
+                let hold = Some(mutation.now.time.plus(period));
                 let held = Claim { hold, owner, ..released.clone() };
                 if let Some(record) = record {
                     record.internals.holds.retain(|hold| !mutation.is_past(hold.until));
@@ -278,7 +278,7 @@ fn claim_writes(
             (None, Some(after)) => match read_set.claim(&key, mutation.dry_run) {
                 ReadState::Absent => ClaimWrite::Insert(after),
                 ReadState::Present(claim) => {
-                    match claim.refusal(&after, mutation.now(), || mutation.field_of(&key)) {
+                    match claim.refusal(&after, mutation.now, || mutation.field_of(&key)) {
                         Some(refusal) => return Err(refusal.into()),
                         None => ClaimWrite::Update(after),
                     }

@@ -210,7 +210,7 @@ impl Mutation {
 
         self.policies.check_reserved(new)?;
         self.policies.check_types(&new.attributes)?;
-        let mut record = Record::new(new.user(id, self.tenant.clone(), self.time));
+        let mut record = Record::new(new.user(id, self.tenant.clone(), self.now.time));
         for identity in &new.identities {
             record.guard(&identity.identifier, &self.policies);
         }

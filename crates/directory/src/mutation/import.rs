@@ -82,7 +82,7 @@ fn create(
     undone: &[&Record],
 ) -> Result<WriteSet, DecideError> {
     mutation.policies.check_types(&imported.attributes)?;
-    let mut record = imported.record(id, &mutation.tenant, mutation.time);
+    let mut record = imported.record(id, &mutation.tenant, mutation.now.time);
     if imported.internals.is_none() {
         for identity in &imported.identities {
             record.guard(&identity.new.identifier, &mutation.policies);
@@ -194,7 +194,7 @@ pub fn without_conflicts(
             return None;
         }
         let wanted = Claim { owner: Some(id), guard, hold: None, rules_version: 0 };
-        claim.refusal(&wanted, mutation.now(), String::new)
+        claim.refusal(&wanted, mutation.now, String::new)
     };
 
     let (mut kept, mut skipped) = (imported.clone(), Vec::new());

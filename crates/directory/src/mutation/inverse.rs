@@ -103,7 +103,7 @@ fn undo_state(
         // The user is deleted in the end.
         None => return Ok(()),
         Some(State::Active | State::Disabled) => record.internals.disabled = false,
-        Some(State::Deleted { purge_time, .. }) if purge_time > mutation.time => {
+        Some(State::Deleted { purge_time, .. }) if purge_time > mutation.now.time => {
             record.internals.disabled = after == State::Disabled;
         }
         Some(State::Deleted { .. } | State::Merged { .. }) => {
@@ -167,7 +167,7 @@ fn restore_identity(
     if record.user.identity(&identifier).is_some() {
         return Err(NotUndone::ChangedSince.into());
     }
-    let link_time = mutation.time.after(record.user.update_time);
+    let link_time = mutation.now.time.after(record.user.update_time);
     record.guard(&identifier, &mutation.policies);
     record.user.identities.push(Identity {
         identifier,

@@ -62,7 +62,7 @@ pub fn tenant_event(
     let event = TenantEvent {
         tenant: mutation.tenant.clone(),
         sequence: 0,
-        time: mutation.time,
+        time: mutation.now.time,
         origin: mutation.origin.clone(),
         kind,
     };

@@ -84,7 +84,7 @@ impl<'v> Merger<'v> {
         secondary: &'v Record,
         policy: ConflictPolicy,
     ) -> Self {
-        let until = mutation.time.plus(mutation.policies.undo_window);
+        let until = mutation.now.time.plus(mutation.policies.undo_window);
         let snapshot = MergeSnapshot {
             until,
             before: secondary.clone(),
@@ -101,7 +101,7 @@ impl<'v> Merger<'v> {
         };
         let internals = UserInternals {
             merged: secondary.internals.merged.clone(),
-            undo: (until > mutation.time).then(|| Box::new(snapshot)),
+            undo: (until > mutation.now.time).then(|| Box::new(snapshot)),
             unknown: secondary.internals.unknown.clone(),
             ..UserInternals::default()
         };

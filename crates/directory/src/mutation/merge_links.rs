@@ -254,7 +254,7 @@ pub fn check_import(
     if !imported.names_others() {
         return Ok(());
     }
-    let links = MergeLinks::from_record(&imported.record(id, &mutation.tenant, mutation.time));
+    let links = MergeLinks::from_record(&imported.record(id, &mutation.tenant, mutation.now.time));
     if links.has_damaged_undo {
         let message = "is not the user of this line as it was before the merge";
         return Err(Error::invalid(Invalid::UserId, "internals.undo.user", message).into());

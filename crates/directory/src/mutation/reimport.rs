@@ -288,7 +288,7 @@ const fn newest_events(user: LocalityId) -> HistoryPart {
 
 /// A user as the line would have created it. It keeps its id, its times and its internals.
 fn restored(mutation: &Mutation, before: &Record, imported: &ImportedUser) -> Record {
-    let time = mutation.time.after(before.user.update_time);
+    let time = mutation.now.time.after(before.user.update_time);
     let created = imported.record(before.id(), &mutation.tenant, time);
     let mut after = before.clone();
     after.user.display_name.clone_from(&created.user.display_name);

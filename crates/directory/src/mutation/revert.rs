@@ -70,7 +70,7 @@ fn reverted<'v>(
     reversal: &Reversal,
 ) -> Result<Option<Reversion<'v>>, DecideError> {
     let before = mutation.present(read_set, id)?;
-    let history_begins = mutation.policies.history_begins(mutation.now().earliest());
+    let history_begins = mutation.policies.history_begins(mutation.now.earliest());
     let events = operation_events(read_set, id, reversal, history_begins)?;
     if events.is_empty() {
         return Ok(None);

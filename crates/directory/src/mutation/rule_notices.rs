@@ -21,7 +21,7 @@ pub fn writes(mutation: &Mutation, events: &[Event]) -> Vec<Write> {
         let content = content(mutation, event)?;
         let notice = Notice {
             id: id(event),
-            send_time: mutation.time,
+            send_time: mutation.now.time,
             expire_time: None,
             content: NoticeContent { sender: NoticeContent::RULES.to_owned(), ..content },
         };

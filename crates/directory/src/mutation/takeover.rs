@@ -64,7 +64,7 @@ fn takeover<'v>(
     let unlisted = |_| Error::Internal("a claim of a user who does not list it".into());
     let n = user_edits::position(&after.user, identifier).map_err(unlisted)?;
     let own = &after.user.identities[n];
-    if mutation.policies.yields(own, verification, mutation.now()) {
+    if mutation.policies.yields(own, verification, mutation.now) {
         after.remove_identity(n);
     }
 
@@ -89,7 +89,7 @@ pub fn transfer(
     let from = mutation.changeable(read_set, from)?;
     let (mut giver, mut receiver) = (from.clone(), to.clone());
     let (identity, guarded) = user_edits::unlink(mutation, &mut giver, identifier)?;
-    let link_time = mutation.time.after(to.user.update_time);
+    let link_time = mutation.now.time.after(to.user.update_time);
     let moved = Identity { primary: false, link_time, import_time: None, ..identity };
     receiver.add_identity(moved, guarded);
 

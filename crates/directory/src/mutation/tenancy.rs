@@ -22,7 +22,7 @@ pub fn set(
     }
 
     check_etag(mutation, before)?;
-    let now = mutation.time;
+    let now = mutation.now.time;
     let new = || TenantRecord::new(mutation.tenant.clone(), now);
     let mut after = before.cloned().unwrap_or_else(new);
     update.apply(&mut after.policies, now);
@@ -31,7 +31,7 @@ pub fn set(
         after.policies = after.policies.with_changes_finished();
     }
     if let Some(before) = before.filter(|before| before.policies != after.policies) {
-        if mutation.clock_uncertain
+        if mutation.now.clock_uncertain
             && before.policies.history_retention != after.policies.history_retention
         {
             // The history is complete from the time of the change on, which must be certain.
@@ -55,9 +55,9 @@ pub fn import(
     imported: &ImportedTenant,
 ) -> Result<WriteSet, DecideError> {
     let mut applied = Policies::default();
-    imported.policies.apply(&mut applied, mutation.time);
+    imported.policies.apply(&mut applied, mutation.now.time);
     // An export has no events: the history begins with the import.
-    let history_since = Some(mutation.time);
+    let history_since = Some(mutation.now.time);
     let policies = Policies { history_since, ..applied.with_changes_finished() };
     if let Some(before) = read_set.read_tenant()? {
         if before.deletion.is_some() || !before.policies.has_same_settings(&policies) {
@@ -66,11 +66,11 @@ pub fn import(
         return Ok(put(Some(before), before.clone()));
     }
 
-    let new = TenantRecord::new(mutation.tenant.clone(), mutation.time);
-    let create_time = imported.create_time.unwrap_or(mutation.time);
+    let new = TenantRecord::new(mutation.tenant.clone(), mutation.now.time);
+    let create_time = imported.create_time.unwrap_or(mutation.now.time);
     let after = TenantRecord {
         create_time,
-        update_time: imported.update_time.unwrap_or(mutation.time).max(create_time),
+        update_time: imported.update_time.unwrap_or(mutation.now.time).max(create_time),
         policies,
         ..new
     };
@@ -88,7 +88,7 @@ pub fn finish(
     let mut after = before.clone();
     finish(&mut after.policies);
     if after.policies != before.policies {
-        after.update_time = mutation.time.after(before.update_time);
+        after.update_time = mutation.now.time.after(before.update_time);
     }
     Ok(put(Some(before), after))
 }
@@ -138,7 +138,7 @@ pub fn delete(
             if !with_users && read_set.has_members()? {
                 return Err(Error::TenantNotEmpty.into());
             }
-            let after = with_deletion(before, mutation.time, *with_users);
+            let after = with_deletion(before, mutation.now.time, *with_users);
             let with_users = after.deletion.is_some_and(|mark| mark.with_users);
             let kind = TenantEventKind::DeletionBegun { with_users };
             Ok(put_with_event(mutation, Some(before), after, kind))

@@ -61,7 +61,7 @@ pub fn link(
     new: &NewIdentity,
     identity: impl FnOnce(Timestamp) -> Identity,
 ) {
-    let time = mutation.time.after(record.user.update_time);
+    let time = mutation.now.time.after(record.user.update_time);
     let identities = &mut record.user.identities;
     match identities.iter_mut().find(|identity| identity.identifier == new.identifier) {
         None => {
@@ -131,7 +131,7 @@ fn replace(
     match position(&record.user, &new.identifier) {
         Ok(own) => record.user.identities[own].primary |= primary,
         Err(_) => {
-            let time = mutation.time.after(record.user.update_time);
+            let time = mutation.now.time.after(record.user.update_time);
             record.user.identities.insert(n, Identity { primary, ..new.identity(time) });
             record.guard(&new.identifier, &mutation.policies);
         }
@@ -143,6 +143,6 @@ fn replace(
 /// Deletes the user, who can be restored within the window.
 pub fn delete(mutation: &Mutation, record: &mut Record) {
     record.internals.disabled = record.user.state == State::Disabled;
-    let purge_time = mutation.time.plus(mutation.policies.restore_window);
-    record.user.state = State::Deleted { delete_time: mutation.time, purge_time };
+    let purge_time = mutation.now.time.plus(mutation.policies.restore_window);
+    record.user.state = State::Deleted { delete_time: mutation.now.time, purge_time };
 }

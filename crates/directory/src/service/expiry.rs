@@ -85,9 +85,8 @@ impl Directory {
         let now = self.now();
         let mutation = Mutation {
             tenant_since: since,
-            clock_uncertain: now.clock_uncertain,
             policies,
-            ..Mutation::of_user(tenant, id, now.time, UserChange::Expire)
+            ..Mutation::of_user(tenant, id, now, UserChange::Expire)
         };
         let outcome = self.mutate_despite_damage(mutation).await?;
         if let MutationReport::Purged(users) = outcome.report {

@@ -10,7 +10,6 @@ use super::Directory;
 use super::context::RequestContext;
 use crate::error::{Error, Invalid};
 use crate::model::tenant::Tenant;
-use crate::model::tenant_record::TenantRecord;
 use crate::service::parse::check_range;
 use crate::stores::{ANSWER_BYTES, Resolution, UsageBatch, UsagePoint, UsageQuery};
 use crate::timestamp::Timestamp;
@@ -66,10 +65,10 @@ impl Directory {
         context: &RequestContext<'_>,
         request: UsageRequest<'_>,
     ) -> Result<UsageReport, Error> {
-        let tenant = self.tenant(&context.tenant).await?;
         let query = query(context, &request)?;
         let UsageQuery { from, to, resolution, .. } = query;
-        let query = UsageQuery { from: from.max(begin(&tenant, resolution)), ..query };
+        let query =
+            UsageQuery { from: from.max(self.usage_begin(context, resolution).await?), ..query };
         let mut points = self.backend.usage.usage(query, MAX_POINTS + 1).await?;
         if points.len() > MAX_POINTS {
             let (what, count) = ("counters in an answer", points.len());
@@ -84,6 +83,19 @@ impl Directory {
         }
         points.sort_unstable();
         Ok(UsageReport { points, from, to, resolution })
+    }
+
+    /// The first interval of the tenant. Counters before it are those of a former one with its name.
+    /// The default tenant exists from the beginning.
+    async fn usage_begin(
+        &self,
+        context: &RequestContext<'_>,
+        resolution: Resolution,
+    ) -> Result<Timestamp, Error> {
+        if context.tenant == Tenant::DEFAULT {
+            return Ok(Timestamp::MIN);
+        }
+        Ok(resolution.floor(self.tenant(&context.tenant).await?.since))
     }
 
     /// Adds the counts of a server to the counters. Drops counts of tenants that do not exist.
@@ -104,13 +116,6 @@ impl Directory {
         let checked = UsageBatch { server, number, time, clock_uncertain, counts };
         self.backend.usage.add_usage(Arc::new(checked)).await
     }
-}
-
-/// The first interval of a tenant. Counters before it are those of a former one with its name. The
-/// default tenant exists from the beginning.
-fn begin(tenant: &TenantRecord, resolution: Resolution) -> Timestamp {
-    let since = Some(tenant.since).filter(|_| tenant.name != Tenant::DEFAULT);
-    since.map_or(Timestamp::MIN, |since| resolution.floor(since))
 }
 
 /// Checks a request and converts it to a query.

@@ -70,7 +70,7 @@ fn user(names: &[&str]) -> User {
     };
     apply(
         &Mutation {
-            time: Timestamp::from_millis(CREATED),
+            now: Timestamp::from_millis(CREATED).into(),
             ..mutation(UserChange::Create(new_user))
         },
         None,

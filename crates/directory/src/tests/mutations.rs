@@ -32,14 +32,14 @@ fn create_stores_the_given_fields() {
     let mutation = mutation(UserChange::Create(new_user.clone()));
     let user = apply(&mutation, None).unwrap();
     assert_eq!((user.id, &user.tenant), (id(1), &Tenant::DEFAULT));
-    assert_eq!((user.create_time, user.update_time), (mutation.time, mutation.time));
+    assert_eq!((user.create_time, user.update_time), (mutation.now.time, mutation.now.time));
     assert_eq!((user.display_name, user.attributes), (new_user.display_name, new_user.attributes));
     let identity = &user.identities[0];
     assert_eq!(
         (&identity.identifier, identity.display.as_str()),
         (&first.identifier, "Joe@EXAMPLE.com")
     );
-    assert_eq!((identity.link_time, identity.rules_version), (mutation.time, RULES_VERSION));
+    assert_eq!((identity.link_time, identity.rules_version), (mutation.now.time, RULES_VERSION));
     assert_eq!((&identity.verification, identity.primary), (&first.verification, true));
 }
 
@@ -149,7 +149,10 @@ fn replacing_by_an_owned_identity_moves_the_primary_mark() {
 #[test]
 fn the_update_time_grows_with_changes_alone() {
     let before = user(&["handle:joe"]);
-    let at = |millis, change| Mutation { time: Timestamp::from_millis(millis), ..mutation(change) };
+    let at = |millis, change| Mutation {
+        now: Timestamp::from_millis(millis).into(),
+        ..mutation(change)
+    };
     let unchanged =
         apply(&at(9_000, UserChange::Link(new_identity("handle:joe"))), Some(&before)).unwrap();
     assert_eq!((unchanged.update_time, unchanged.etag()), (before.update_time, before.etag()));

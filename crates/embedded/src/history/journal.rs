@@ -79,7 +79,7 @@ impl<'t> Journal<'t> {
         let (number, sequence) = (self.next, head.count + 1);
         let event = Event { sequence, ..event };
         let row = encode_event_row(head.last, &event);
-        let expiry = mutation.time.plus(mutation.policies.history_retention);
+        let expiry = mutation.now.time.plus(mutation.policies.history_retention);
         self.events.insert(number, row.as_slice())?;
         self.event_times.insert((expiry.as_millis(), number), ())?;
         self.changes.added.push((event.tenant, number));

@@ -35,7 +35,7 @@ impl Tables<'_> {
             }
             Write::RemoveEvents(user, from) => journal.forget_events(*user, *from),
             Write::AddTenantEvent(event, retention) => {
-                journal.add_tenant_event(event, *retention, mutation.clock_uncertain)
+                journal.add_tenant_event(event, *retention, mutation.now.clock_uncertain)
             }
             _ => Ok(()),
         }

@@ -11,8 +11,8 @@ impl Tables<'_> {
     /// Removes a few expired records of each kind for each mutation: removal keeps up, and never
     /// takes long. Removes nothing while the time is uncertain.
     pub fn sweep(&mut self, mutations: &[Mutation]) -> Result<(), Fault> {
-        let certain = mutations.iter().filter(|mutation| !mutation.clock_uncertain);
-        let Some(now) = certain.map(|mutation| mutation.time).max() else { return Ok(()) };
+        let certain = mutations.iter().filter(|mutation| !mutation.now.clock_uncertain);
+        let Some(now) = certain.map(|mutation| mutation.now.time).max() else { return Ok(()) };
         for _ in 0..mutations.len() * 2 {
             let event = self.journal.sweep(now)?;
             let notice = self.inboxes.sweep(now)?;

@@ -99,7 +99,7 @@ impl<'t> Tables<'t> {
         if let Some(request) = mutation.request.as_ref().filter(|_| is_done) {
             let subject = IdempotencyKey::stored_subject(write_set.subject);
             let tenant_since = mutation.request_tenant_since(&write_set);
-            self.requests.remember(request, subject, mutation.time, tenant_since)?;
+            self.requests.remember(request, subject, mutation.now.time, tenant_since)?;
         }
 
         Ok(Ok(write_set.into_outcome()))

@@ -76,6 +76,7 @@ impl<G: Group> Call<G> {
             let start = Instant::now();
             let (outcome, is_late) = self.call_or_retry(batch).await;
             if is_late
+                && !batch.is_over()
                 && self.queue.usable_retry().is_some()
                 && let Some(unanswered) = take_unanswered(batch, &outcome, start)
             {

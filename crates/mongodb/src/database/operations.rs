@@ -98,7 +98,7 @@ impl Mongo {
     where
         T: Send + 'static,
     {
-        let task = self.spawn(self.abandoned(), work)?;
+        let task = self.spawn(self.abandoned(), Fault::TimedOut, work)?;
         Ok(self.ended(task).await?)
     }
 
@@ -150,17 +150,18 @@ impl Mongo {
     {
         let turn = self.walks.clone().acquire_owned().await;
         let work = holding(turn, work(self.collections.clone()));
-        self.spawn(LONG_READ, work)?.await.unwrap_or(Err(Fault::Panicked))
+        self.spawn(LONG_READ, Fault::TimedOut, work)?.await.unwrap_or(Err(Fault::Panicked))
     }
 
     pub(crate) fn abandoned(&self) -> Duration {
         DETACHED_TIMEOUT.max(4 * self.collections.timeout)
     }
 
-    /// Spawns `work` with a time limit.
+    /// Spawns `work` with a time limit, after which it fails with `late`.
     pub(crate) fn spawn<T, E>(
         &self,
         limit: Duration,
+        late: Fault,
         work: impl Future<Output = Result<T, E>> + Send + 'static,
     ) -> Result<JoinHandle<Result<T, E>>, Fault>
     where
@@ -168,9 +169,7 @@ impl Mongo {
         E: From<Fault> + Send + 'static,
     {
         let work = self.counted(timeout(limit, work))?;
-        Ok(tokio::spawn(async {
-            work.await.unwrap_or_else(|_| Err(Fault::CommitUnanswered.into()))
-        }))
+        Ok(tokio::spawn(async { work.await.unwrap_or_else(|_| Err(late.into())) }))
     }
 
     /// `work` as one of the operations in flight, until it has ended.

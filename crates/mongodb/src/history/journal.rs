@@ -38,13 +38,13 @@ impl Transaction<'_> {
         let mut tail =
             self.users.get(&id).map(|preserved| preserved.tail.clone()).unwrap_or_default();
         // Older buckets are gone by then: a history has no gaps.
-        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.clock_uncertain {
-            tail.forget_older(mutation.time.minus(mutation.policies.history_retention));
+        if mutation.user_change() == Some(&UserChange::Reindex) && !mutation.now.clock_uncertain {
+            tail.forget_older(mutation.now.time.minus(mutation.policies.history_retention));
         }
         let names = self.event_names(mutation);
         tail.added = Some(0);
         if let Some(event) = event {
-            let expiry = mutation.time.plus(mutation.policies.history_retention);
+            let expiry = mutation.now.time.plus(mutation.policies.history_retention);
             let buckets = tail.add(before, event, &names);
             let statements = buckets.into_iter().map(|bucket| bucket.statement(id, expiry));
             self.update_many(JOURNAL, statements.collect()).await?;

@@ -105,7 +105,8 @@ impl Mongo {
         let write = async {
             self.collections.check_versions()?;
             let permit = self.shares.writes.take(1, self.deadline()).await?;
-            let task = self.spawn(self.abandoned(), self.clone().then_clean_up(permit, work))?;
+            let work = self.clone().then_clean_up(permit, work);
+            let task = self.spawn(self.abandoned(), Fault::CommitUnanswered, work)?;
             self.ended(task).await.map_err(|fault| match fault.into() {
                 Error::Unavailable(cause) => Error::OutcomeUnknown(cause),
                 other => other,

@@ -145,7 +145,7 @@ impl Collections {
         let record = document.as_deref().map(StoredRequest::read).transpose()?;
         let is_ours = |record: &StoredRequest| {
             // A void record of the same line may be left of an earlier import.
-            record.prior.time >= mutation.time
+            record.prior.time >= mutation.now.time
                 && record.prior.subject == subject
                 && record.request_hash == request.request_hash
                 && !record.is_void_for(mutation)
@@ -162,7 +162,7 @@ impl Collections {
         subject: Option<LocalityId>,
     ) -> Result<Option<Outcome>, Fault> {
         let (mut read_set, mut needs) = (ReadSet::default(), ReadRequest::default());
-        let prior = PriorRequest { time: mutation.time, subject, tenant_since: None };
+        let prior = PriorRequest { time: mutation.now.time, subject, tenant_since: None };
         loop {
             for id in needs.users {
                 let user = self.find_by_id(finds, &self.users, id_value(id)).await?;

@@ -43,7 +43,7 @@ pub fn document_of(
     mutation: &Mutation,
 ) -> Document {
     let subject = IdempotencyKey::stored_subject(write_set.subject);
-    request_document(request, subject, mutation.time, mutation.request_tenant_since(write_set))
+    request_document(request, subject, mutation.now.time, mutation.request_tenant_since(write_set))
 }
 
 /// A request that was carried out.

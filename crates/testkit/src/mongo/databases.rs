@@ -22,9 +22,8 @@ use super::runtime;
 use super::sharded::Sharded;
 use super::wrong_hints::WrongHints;
 
-/// The collections of a store that are sharded in a cluster.
-const COLLECTIONS: [&str; 9] =
-    ["names", "users", "identities", "requests", "tenants", "journal", "ended", "notices", "bulk"];
+/// The collections that a store keeps when all else is removed: its versions, and its servers.
+const KEPT: [&str; 2] = ["meta", "servers"];
 
 /// The time for which a released database stays reuse: a mutation of a cancelled caller may still
 /// be in progress.
@@ -118,9 +117,10 @@ impl Databases {
     }
 }
 
-/// Removes all users of a store, their histories and tenants. Servers may be using it.
+/// Removes all that a store has. Servers may be using it.
 pub async fn wipe(database: &Database) {
-    for name in COLLECTIONS {
+    let names = database.list_collection_names().await.unwrap();
+    for name in names.iter().filter(|name| !KEPT.contains(&name.as_str())) {
         let collection = database.collection::<Document>(name);
         collection.delete_many(doc! {}).write_concern(WriteConcern::majority()).await.unwrap();
     }

@@ -217,7 +217,7 @@ fn lost_list() -> Error {
 pub(super) const fn is_retryable(error: &Error) -> bool {
     match error {
         Error::Internal(_) => false,
-        Error::DiskFull | Error::IndexChanging => true,
+        Error::IndexChanging => true,
         other => other.is_of_store(),
     }
 }

@@ -282,7 +282,6 @@ impl Directory {
         let MutationCall { context, dry_run, .. } = call;
         Ok(Mutation {
             tenant_since: tenant.since,
-            clock_uncertain: context.now.clock_uncertain,
             etag,
             request,
             limits: self.limits,
@@ -295,7 +294,7 @@ impl Directory {
                 reason: context.purpose.reason.to_owned(),
                 operation_id: context.purpose.operation_id.to_owned(),
             },
-            ..Mutation::new(context.tenant, context.now.time, kind)
+            ..Mutation::new(context.tenant, context.now, kind)
         })
     }
 }

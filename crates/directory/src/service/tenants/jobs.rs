@@ -159,13 +159,11 @@ impl Directory {
         tenant: KnownTenant,
         kind: MutationKind,
     ) -> Mutation {
-        let now = self.now();
         Mutation {
             tenant_since: tenant.since,
-            clock_uncertain: now.clock_uncertain,
             limits: self.limits,
             policies: tenant.policies,
-            ..Mutation::new(name.clone(), now.time, kind)
+            ..Mutation::new(name.clone(), self.now(), kind)
         }
     }
 }

@@ -198,12 +198,11 @@ impl Renormalization {
         let KnownTenant { since, policies, .. } = self.known.clone();
         let mutation = Mutation {
             tenant_since: since,
-            clock_uncertain: now.clock_uncertain,
             policies,
             limits: self.directory.limits,
             rules: self.directory.rules,
             dry_run: self.dry_run,
-            ..Mutation::of_user(self.tenant.clone(), record.id(), now.time, change)
+            ..Mutation::of_user(self.tenant.clone(), record.id(), now, change)
         };
 
         self.directory.backend.mutations.mutate(mutation).await.map(drop)
