@@ -229,7 +229,7 @@ impl Direct {
             Call::Resolve(_) | Call::Get(_) => unreachable!("a look-up is no mutation"),
         };
         let request = request.map(|key| IdempotencyKey { key: key.to_owned(), request_hash: 1 });
-        Mutation { request, time: now(), ..users::mutation(users::id(*user), change) }
+        Mutation { request, now: now().into(), ..users::mutation(users::id(*user), change) }
     }
 
     async fn resolve(&self, name: usize) -> Result<Reply, Error> {

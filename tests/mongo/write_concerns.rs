@@ -100,7 +100,7 @@ async fn a_step_of_an_init_fails_or_is_repeated_with_its_write_concern() {
 /// A mutation whose events are kept for 400 days.
 fn kept(change: UserChange) -> Mutation {
     let policies = Policies { holds: [].into(), ..Policies::default() }.into();
-    Mutation { time: Timestamp::now(), policies, ..users::mutation(users::id(1), change) }
+    Mutation { now: Timestamp::now().into(), policies, ..users::mutation(users::id(1), change) }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -76,7 +76,7 @@ impl Caller for Alternating {
 }
 
 fn mutation(user: LocalityId, change: UserChange) -> Mutation {
-    Mutation { time: Timestamp::now(), ..users::mutation(user, change) }
+    Mutation { now: Timestamp::now().into(), ..users::mutation(user, change) }
 }
 
 fn creation(name: usize) -> UserChange {
@@ -153,7 +153,7 @@ async fn check_bulk_change(stores: &Alternating, n: usize) {
     let (id, server) = (format!("bulk-{n}"), users::id(n));
     let step = async |step| {
         let kind = MutationKind::Bulk(id.clone(), step);
-        let mutation = Mutation { time: Timestamp::now(), ..users::mutation_of(kind) };
+        let mutation = Mutation { now: Timestamp::now().into(), ..users::mutation_of(kind) };
         match stores.mutate(mutation).await.unwrap().report {
             MutationReport::BulkChange(change) => change.state,
             other => panic!("a step without effect: {other:?}"),
@@ -222,7 +222,7 @@ async fn an_export_sees_acknowledged_writes_of_another_router() {
         let until = Timestamp::now().plus(Duration::from_secs(3_600));
         let hold = Hold { key: key(n), until, guard: false, rules_version: 1 };
         let import = users::mutation_of(MutationKind::ImportHold(hold.clone()));
-        write(Mutation { time: Timestamp::now(), ..import }).await;
+        write(Mutation { now: Timestamp::now().into(), ..import }).await;
         let snapshot = reader.search.snapshot().await.unwrap().unwrap();
         let holds = snapshot.ownerless_holds(&Tenant::DEFAULT, None, 100).await.unwrap().unwrap();
         assert!(holds.iter().any(|found| found.key == hold.key), "the export lacks hold {n}");

@@ -42,7 +42,7 @@ fn at(n: usize) -> Timestamp {
 
 async fn purge(store: &Mongo, n: usize) {
     for change in [UserChange::Create(NewUser::default()), UserChange::Purge] {
-        let mutation = Mutation { time: at(n), ..users::mutation(id(n), change) };
+        let mutation = Mutation { now: at(n).into(), ..users::mutation(id(n), change) };
         store.mutate(mutation).await.unwrap();
     }
 }

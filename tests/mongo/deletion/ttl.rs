@@ -29,7 +29,7 @@ async fn change(store: &Mongo, hours_ago: i64, change: UserChange) {
     let holds = BTreeMap::from([(Kind::Handle, Duration::from_secs(60 * 60))]);
     let policies = Arc::new(Policies { holds, ..Policies::default() });
     let time = Timestamp::from_millis(Timestamp::now().as_millis() - hours_ago * HOUR);
-    let mutation = Mutation { policies, time, ..users::mutation(users::id(1), change) };
+    let mutation = Mutation { policies, now: time.into(), ..users::mutation(users::id(1), change) };
     store.mutate(mutation).await.unwrap();
 }
 

@@ -80,7 +80,7 @@ fn key(shard: usize, n: usize) -> IdentityKey {
 
 /// A mutation without holds.
 fn mutation(id: LocalityId, change: UserChange) -> Mutation {
-    Mutation { time: Timestamp::now(), ..users::mutation(id, change) }
+    Mutation { now: Timestamp::now().into(), ..users::mutation(id, change) }
 }
 
 /// The mutation with other policies.

@@ -63,7 +63,7 @@ async fn create_all(store: &Arc<Mongo>, each: usize) {
         let mutation = Mutation {
             tenant,
             request,
-            time: Timestamp::now(),
+            now: Timestamp::now().into(),
             ..users::mutation(ids.next_id(), change)
         };
         let store = store.clone();
