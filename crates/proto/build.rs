@@ -5,7 +5,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use prost_types::{DescriptorProto, FileDescriptorSet};
+use prost_types::{DescriptorProto, EnumValueDescriptorProto, FileDescriptorSet};
 
 const PROTOS: [&str; 5] = [
     "polynym/v1/admin_service.proto",
@@ -25,12 +25,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The type and the changes of an event: each change has a type of the same name.
-fn event_kinds(descriptors: &FileDescriptorSet) -> Result<String, &'static str> {
+/// The type and the changes of an event: each change has a type of the same name and number.
+fn event_kinds(descriptors: &FileDescriptorSet) -> Result<String, String> {
     let is_event = |message: &&DescriptorProto| message.name() == "Event";
     let mut messages = descriptors.file.iter().flat_map(|file| &file.message_type);
     let event = messages.find(is_event).ok_or("no message is named Event")?;
     let changes = event.field.iter().filter(|field| field.oneof_index.is_some());
+    let mut enums = descriptors.file.iter().flat_map(|file| &file.enum_type);
+    let types = enums.find(|types| types.name() == "EventType").ok_or("no enum is EventType")?;
+    for change in changes.clone() {
+        let name = format!("EVENT_TYPE_{}", change.name().to_uppercase());
+        let is_its_type = |value: &EnumValueDescriptorProto| {
+            value.name() == name && value.number() == change.number()
+        };
+        if !types.value.iter().any(is_its_type) {
+            return Err(format!("{name} has not the number {}", change.number()));
+        }
+    }
     let names = changes.map(|field| {
         let words = field.name().split('_');
         words.map(|word| word[..1].to_uppercase() + &word[1..]).collect::<String>()

@@ -237,7 +237,8 @@ fn sources(folder: &str) -> Vec<String> {
 fn every_reason_is_documented() {
     let files = [
         "src/grpc/authorization.rs",
-        "crates/directory/src/error/reason.rs",
+        "crates/directory/src/error.rs",
+        "crates/directory/src/error/detail.rs",
         "src/grpc/directory_service/batch.rs",
         "src/grpc/watch.rs",
         "crates/transport/src/protocol.rs",

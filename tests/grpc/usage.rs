@@ -23,6 +23,8 @@ async fn invalid_requests_are_refused() {
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = tokio::task::block_in_place(|| Server::start(&["--store", &store]));
     let mut client = Client::connect(&server.url).await;
+    // The default tenant has no record before its first change.
+    client.admin.get_usage(v1::GetUsageRequest::default()).await.unwrap();
     client.create(v1::User::default()).await.unwrap();
     let seconds = |seconds| Some(prost_types::Timestamp { seconds, nanos: 0 });
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;

@@ -1,16 +1,23 @@
 //! The errors that a caller can act on.
 
-mod reason;
+mod category;
+mod detail;
+mod item;
 
-pub use reason::Category;
+pub use category::Category;
+pub use detail::{BulkError, Invalid, NotUndone};
+pub use item::ItemError;
 
 use std::error::Error as StdError;
 use std::iter::successors;
-use std::sync::Arc;
 
 use locality_uuid::LocalityId;
 
 use crate::timestamp::Timestamp;
+use Category::{
+    Aborted, AlreadyExists, FailedPrecondition, Internal, InvalidArgument, NotFound, OutOfRange,
+    ResourceExhausted, Unavailable, Unimplemented, Unknown,
+};
 
 /// A private cause: for the server's log, never for a caller.
 type Cause = Box<dyn StdError + Send + Sync>;
@@ -256,115 +263,20 @@ pub enum Error {
     Internal(#[source] Cause),
 }
 
-/// The reason why an item of a batch has no answer. Clones share the cause: each may go to another
-/// caller.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum ItemError {
-    /// The part of the store that has the item does not answer.
-    #[error("the store does not answer")]
-    Unavailable(#[source] SharedCause),
-    /// The merges of the user lead in a circle.
-    #[error("the merges of this user lead in a circle")]
-    MergeDamaged {
-        /// The user.
-        user: LocalityId,
-    },
-    /// A fault of this program or of the stored data.
-    #[error("internal error")]
-    Internal(#[source] SharedCause),
-}
-
-/// A private cause of several errors.
-type SharedCause = Arc<dyn StdError + Send + Sync>;
-
-impl From<Error> for ItemError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Unavailable(cause) => Self::Unavailable(cause.into()),
-            Error::Outdated(_) => Self::Unavailable(Arc::new(error)),
-            Error::Internal(cause) => Self::Internal(cause.into()),
-            other => Self::Internal(Arc::new(other)),
-        }
-    }
-}
-
-impl From<ItemError> for Error {
-    fn from(error: ItemError) -> Self {
-        match error {
-            ItemError::Unavailable(cause) => Self::Unavailable(Box::new(cause)),
-            ItemError::MergeDamaged { user } => Self::MergeDamaged { user },
-            ItemError::Internal(cause) => Self::Internal(Box::new(cause)),
-        }
-    }
-}
-
-/// The kind of a malformed field.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Invalid {
-    /// An identifier breaks a rule of its kind, or is missing.
-    Identifier,
-    /// The same identifier occurs twice.
-    DuplicateIdentifier,
-    /// A user's id is not a UUID.
-    UserId,
-    /// A tenant's name.
-    Tenant,
-    /// A request id is not a UUID.
-    RequestId,
-    /// An update mask names a field that cannot be updated.
-    UpdateMask,
-    /// An attribute's name or value.
-    Attribute,
-    /// A tenant's policy is out of range.
-    Policy,
-    /// A filter breaks a rule of its language, or exceeds a limit.
-    Filter,
-    /// A page token that the method never gave.
-    PageToken,
-    /// A resume token that no watch gave.
-    ResumeToken,
-    /// A text, time or number that is out of range.
-    Field,
-}
-
-/// The reason why a bulk change cannot be started, stopped or shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BulkError {
-    /// It does not exist.
-    #[error("there is no such bulk change, or it was removed 30 days after its end")]
-    NotFound,
-    /// A different one has its id.
-    #[error("another bulk change has this id: use a new one")]
-    Exists,
-    /// It cannot be undone, because it runs or still changes its last users.
-    #[error("the bulk change is running: stop it, and wait until its last users have changed")]
-    Running,
-    /// It cannot be resumed, because it is being undone.
-    #[error("the bulk change is being undone: resume it once that has ended")]
-    Undoing,
-    /// The tenant has too many running ones.
-    #[error("{limit} bulk changes are running in this tenant: wait until one ends, or stop one")]
-    TooMany {
-        /// The limit.
-        limit: usize,
-    },
-}
-
-/// The reason why an operation cannot be undone for a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotUndone {
-    /// The user was changed after the operation.
-    #[error("somebody changed the user since")]
-    ChangedSince,
-    /// The history lacks values that the user had before the operation.
-    #[error("the history does not have all that the user had before")]
-    ValuesNotKept,
-}
-
 impl Error {
     /// An [`Error::Invalid`].
     pub fn invalid(what: Invalid, field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Invalid { what, field: field.into(), message: message.into() }
+    }
+
+    /// The category, by which callers know whether to try again.
+    pub const fn category(&self) -> Category {
+        categorize(self).0
+    }
+
+    /// The reason, such as `IDENTITY_TAKEN`, which programs rely on.
+    pub const fn reason(&self) -> &'static str {
+        categorize(self).1
     }
 
     /// Whether the error concerns the store, and not what was asked: the same may succeed later.
@@ -386,5 +298,59 @@ impl Error {
     pub fn with_causes(&self) -> String {
         let causes = successors(Some(self as &(dyn StdError + 'static)), |&cause| cause.source());
         causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    }
+}
+
+#[allow(clippy::too_many_lines, reason = "one row for each error")]
+const fn categorize(error: &Error) -> (Category, &'static str) {
+    match error {
+        Error::Invalid { what, .. } => (InvalidArgument, what.reason()),
+        Error::BatchTooLarge { .. } => (InvalidArgument, "BATCH_TOO_LARGE"),
+        Error::RequestIdReused => (InvalidArgument, "REQUEST_ID_REUSED"),
+        Error::IdentityNotFound | Error::NotOwned => (NotFound, "IDENTITY_NOT_FOUND"),
+        Error::UserNotFound => (NotFound, "USER_NOT_FOUND"),
+        Error::NotHeld => (NotFound, "HOLD_NOT_FOUND"),
+        Error::NoticeNotFound { .. } => (NotFound, "NOTICE_NOT_FOUND"),
+        Error::TenantNotFound => (NotFound, "TENANT_NOT_FOUND"),
+        Error::Bulk(error) => error.categorize(),
+        Error::IdentityTaken { .. } => (AlreadyExists, "IDENTITY_TAKEN"),
+        Error::UserExists => (AlreadyExists, "USER_EXISTS"),
+        Error::LineAmbiguous { .. } => (FailedPrecondition, "LINE_AMBIGUOUS"),
+        Error::NotUndone(why) => (FailedPrecondition, why.reason()),
+        Error::TenantExists => (AlreadyExists, "TENANT_EXISTS"),
+        Error::UserNotDeleted => (AlreadyExists, "USER_NOT_DELETED"),
+        Error::IdentityHeld { .. } => (FailedPrecondition, "IDENTITY_HELD"),
+        Error::IdentityConfusable { .. } => (FailedPrecondition, "IDENTITY_CONFUSABLE"),
+        Error::IdentityReserved { .. } => (FailedPrecondition, "IDENTITY_RESERVED"),
+        Error::UserDisabled => (FailedPrecondition, "USER_DISABLED"),
+        Error::UserDeleted { .. } => (FailedPrecondition, "USER_DELETED"),
+        Error::UserMerged { .. } => (FailedPrecondition, "USER_MERGED"),
+        Error::LastIdentity => (FailedPrecondition, "LAST_IDENTITY"),
+        Error::PrimaryIdentity => (FailedPrecondition, "PRIMARY_IDENTITY"),
+        Error::MergeConflict { .. } => (FailedPrecondition, "MERGE_CONFLICT"),
+        Error::NotMerged => (FailedPrecondition, "NOT_MERGED"),
+        Error::UndoExpired => (FailedPrecondition, "UNDO_EXPIRED"),
+        Error::PrimaryMissing { .. } => (FailedPrecondition, "PRIMARY_MISSING"),
+        Error::MergeDamaged { .. } => (FailedPrecondition, "MERGE_DAMAGED"),
+        Error::TenantNotEmpty => (FailedPrecondition, "TENANT_NOT_EMPTY"),
+        Error::IndexChanging => (FailedPrecondition, "INDEX_BUILDING"),
+        Error::BackupUnsupported => (FailedPrecondition, "BACKUP_UNSUPPORTED"),
+        Error::EtagMismatch => (Aborted, "ETAG_MISMATCH"),
+        Error::RenormalizeRunning => (Aborted, "RENORMALIZE_RUNNING"),
+        Error::TooMany { .. } => (ResourceExhausted, "LIMIT_EXCEEDED"),
+        Error::AttributeNamesFull { .. } => (ResourceExhausted, "ATTRIBUTE_NAMES_FULL"),
+        Error::AnswerFull { .. } => (ResourceExhausted, "ANSWER_TOO_LARGE"),
+        Error::Overloaded => (ResourceExhausted, "OVERLOADED"),
+        Error::DiskFull => (ResourceExhausted, "DISK_FULL"),
+        Error::Unavailable(_) => (Unavailable, "STORE_UNAVAILABLE"),
+        Error::ClockInDoubt => (Unavailable, "CLOCK_IN_DOUBT"),
+        Error::Outdated(_) => (Unavailable, "SERVER_OUTDATED"),
+        Error::RulesChanging => (Unavailable, "RULES_CHANGING"),
+        Error::HistoryExpired { .. } => (OutOfRange, "HISTORY_EXPIRED"),
+        Error::UsageExpired { .. } => (OutOfRange, "USAGE_EXPIRED"),
+        Error::ResumeExpired => (OutOfRange, "RESUME_EXPIRED"),
+        Error::WatchUnsupported => (Unimplemented, "WATCH_UNSUPPORTED"),
+        Error::OutcomeUnknown(_) => (Unknown, "OUTCOME_UNKNOWN"),
+        Error::Internal(_) => (Internal, "INTERNAL"),
     }
 }

@@ -34,8 +34,9 @@ const LIST_MARK: char = '!';
 impl BulkChanges for Mongo {
     async fn bulk_change(&self, tenant: &Tenant, id: &str) -> Result<Option<BulkChange>, Error> {
         let by_id = doc! { ID: document_id(tenant, id) };
-        self.read(Operation::Bulk, |own| async move {
-            let found = own.find_document(&own.collection(BULK), by_id, doc! {}).await?;
+        self.read(Operation::Bulk, |collections| async move {
+            let found =
+                collections.find_document(&collections.collection(BULK), by_id, doc! {}).await?;
             found.as_deref().map(read_change).transpose()
         })
         .await
@@ -48,8 +49,9 @@ impl BulkChanges for Mongo {
         batch: u32,
     ) -> Result<Vec<LocalityId>, Error> {
         let by_id = doc! { ID: batch_id(tenant, id, batch) };
-        self.read(Operation::Bulk, |own| async move {
-            let found = own.find_document(&own.collection(BULK), by_id, doc! {}).await?;
+        self.read(Operation::Bulk, |collections| async move {
+            let found =
+                collections.find_document(&collections.collection(BULK), by_id, doc! {}).await?;
             Ok(found.as_deref().map(read_users).transpose()?.unwrap_or_default())
         })
         .await
@@ -58,9 +60,10 @@ impl BulkChanges for Mongo {
     async fn bulk_changes(&self, tenant: &Tenant) -> Result<Vec<BulkChange>, Error> {
         let mut filter = all_of(tenant);
         filter.insert(WIRE, doc! { "$exists": true });
-        self.read(Operation::Bulk, |own| async move {
-            let options = own.time_limit();
-            let found = own.find_documents(&own.collection(BULK), filter, options).await?;
+        self.read(Operation::Bulk, |collections| async move {
+            let options = collections.time_limit();
+            let found =
+                collections.find_documents(&collections.collection(BULK), filter, options).await?;
             Ok(found.iter().filter_map(|document| readable(document)).collect())
         })
         .await
@@ -87,9 +90,9 @@ impl BulkChanges for Mongo {
 
     async fn remove_bulk_changes(&self, tenant: &Tenant) -> Result<(), Error> {
         let (changes, lists) = (all_of(tenant), list_of(tenant.as_str()));
-        self.write(Operation::Bulk, |own| async move {
-            own.execute(WriteCommand::delete(BULK, &lists)?).await?;
-            own.execute(WriteCommand::delete(BULK, &changes)?).await.map(drop)
+        self.write(Operation::Bulk, |collections| async move {
+            collections.execute(WriteCommand::delete(BULK, &lists)?).await?;
+            collections.execute(WriteCommand::delete(BULK, &changes)?).await.map(drop)
         })
         .await
     }
@@ -98,11 +101,11 @@ impl BulkChanges for Mongo {
 impl Mongo {
     /// The first bulk changes that match, by the time when they are due.
     async fn due(&self, filter: Document, limit: usize) -> Result<Vec<DueBulkChange>, Error> {
-        self.read(Operation::Bulk, |own| async move {
-            let (bulk, mut count) = (own.collection(BULK), limit);
+        self.read(Operation::Bulk, |collections| async move {
+            let (bulk, mut count) = (collections.collection(BULK), limit);
             loop {
-                let options = own.find_options(doc! { EXPIRES_AT: 1 }, count);
-                let found = own.find_documents(&bulk, filter.clone(), options).await?;
+                let options = collections.find_options(doc! { EXPIRES_AT: 1 }, count);
+                let found = collections.find_documents(&bulk, filter.clone(), options).await?;
                 let changes = found.iter().filter_map(|document| readable(document));
                 let due: Vec<_> = changes.map(DueBulkChange::from).take(limit).collect();
                 // Those that cannot be read must not hide the others.

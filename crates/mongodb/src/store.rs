@@ -36,8 +36,9 @@ impl LookUps for Mongo {
         _: Duration,
     ) -> Result<Resolved, Error> {
         let keys = keys.to_vec();
-        let look_up =
-            self.run_here(|own| async move { own.resolve(&keys, consistency, view).await });
+        let look_up = self.run_here(|collections| async move {
+            collections.resolve(&keys, consistency, view).await
+        });
         measure_items(Operation::Resolve, look_up, |resolved| &resolved.found).await
     }
 
@@ -62,8 +63,9 @@ impl Reads for Mongo {
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
         let (tenant, ids) = (tenant.clone(), ids.to_vec());
-        let read =
-            |own: Arc<Collections>| async move { own.get_snapshot(&tenant, &ids, view).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.get_snapshot(&tenant, &ids, view).await
+        };
         self.read(Operation::Get, read).await
     }
 
@@ -116,7 +118,8 @@ impl Mutations for Mongo {
     #[cfg(feature = "test-entity")]
     async fn counter(&self, name: &str) -> Result<u64, Error> {
         let name = name.to_owned();
-        self.read(Operation::Get, |own| async move { own.counter(&name).await }).await
+        self.read(Operation::Get, |collections| async move { collections.counter(&name).await })
+            .await
     }
 }
 
@@ -147,7 +150,8 @@ impl Mongo {
 impl Tenants for Mongo {
     async fn tenant(&self, name: &Tenant) -> Result<Option<TenantRecord>, Error> {
         let name = name.clone();
-        self.read(Operation::Tenant, |own| async move { own.tenant(&name).await }).await
+        self.read(Operation::Tenant, |collections| async move { collections.tenant(&name).await })
+            .await
     }
 
     async fn tenants(
@@ -157,13 +161,19 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantRecord>, Error> {
         let (prefix, after) = (prefix.to_owned(), after.to_owned());
-        let read = |own: Arc<Collections>| async move { own.tenants(&prefix, &after, limit).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.tenants(&prefix, &after, limit).await
+        };
         self.read(Operation::Tenant, read).await
     }
 
     async fn keys(&self, tenant: &Tenant, limit: usize) -> Result<Vec<IdentityKey>, Error> {
         let tenant = tenant.clone();
-        self.read(Operation::Scan, |own| async move { own.keys(&tenant, limit).await }).await
+        self.read(
+            Operation::Scan,
+            |collections| async move { collections.keys(&tenant, limit).await },
+        )
+        .await
     }
 
     async fn ownerless_holds(
@@ -173,8 +183,9 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<Hold>, Error> {
         let (tenant, after) = (tenant.clone(), after.cloned());
-        let read =
-            |own: Arc<Collections>| async move { own.ownerless_holds(&tenant, after, limit).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.ownerless_holds(&tenant, after, limit).await
+        };
         self.walk(Operation::Scan, read).await
     }
 
@@ -185,7 +196,9 @@ impl Tenants for Mongo {
         limit: usize,
     ) -> Result<Vec<String>, Error> {
         let (tenant, after) = (tenant.clone(), after.to_owned());
-        let read = |own: Arc<Collections>| async move { own.all_names(tenant.as_str()).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.all_names(tenant.as_str()).await
+        };
         Ok(self.read(Operation::Search, read).await?.page(&after, limit))
     }
 }
@@ -201,9 +214,9 @@ impl Search for Mongo {
         view: View,
     ) -> Result<Scanned<SearchedUser, Position>, Error> {
         let (tenant, path, after) = (tenant.clone(), path.clone(), after.cloned());
-        self.read(Operation::Search, |own| async move {
-            own.check_versions()?;
-            own.search(&tenant, &path, after.as_ref(), limit, view).await
+        self.read(Operation::Search, |collections| async move {
+            collections.check_versions()?;
+            collections.search(&tenant, &path, after.as_ref(), limit, view).await
         })
         .await
     }
@@ -215,9 +228,9 @@ impl Search for Mongo {
         limit: usize,
     ) -> Result<usize, Error> {
         let (tenant, path) = (tenant.clone(), path.clone());
-        self.read(Operation::Search, |own| async move {
-            own.check_versions()?;
-            own.probe(&tenant, &path, limit).await
+        self.read(Operation::Search, |collections| async move {
+            collections.check_versions()?;
+            collections.probe(&tenant, &path, limit).await
         })
         .await
     }
@@ -229,7 +242,9 @@ impl Search for Mongo {
         limit: usize,
     ) -> Result<Scanned<Record>, Error> {
         let tenant = tenant.clone();
-        let read = |own: Arc<Collections>| async move { own.scan(&tenant, after, limit).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.scan(&tenant, after, limit).await
+        };
         self.walk(Operation::Scan, read).await
     }
 
@@ -257,8 +272,9 @@ impl Histories for Mongo {
         limit: usize,
     ) -> Result<Vec<TenantEvent>, Error> {
         let tenant = tenant.clone();
-        let read =
-            |own: Arc<Collections>| async move { own.tenant_history(&tenant, before, limit).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.tenant_history(&tenant, before, limit).await
+        };
         self.read(Operation::Scan, read).await
     }
 
@@ -273,8 +289,9 @@ impl Histories for Mongo {
         cursor: Option<Vec<u8>>,
     ) -> Result<Shortened, Error> {
         let tenant = tenant.clone();
-        let shorten =
-            |own: Arc<Collections>| async move { own.shorten_history(&tenant, by, cursor).await };
+        let shorten = |collections: Arc<Collections>| async move {
+            collections.shorten_history(&tenant, by, cursor).await
+        };
         self.walk(Operation::Scan, shorten).await
     }
 
@@ -293,8 +310,9 @@ impl Histories for Mongo {
         after: Option<(Timestamp, LocalityId)>,
         limit: usize,
     ) -> Result<Vec<ExpiredUser>, Error> {
-        let read =
-            |own: Arc<Collections>| async move { own.expired_users(now, after, limit).await };
+        let read = |collections: Arc<Collections>| async move {
+            collections.expired_users(now, after, limit).await
+        };
         self.read(Operation::ExpiredUsers, read).await
     }
 }

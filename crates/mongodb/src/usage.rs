@@ -72,16 +72,27 @@ fn millis(resolution: Resolution) -> i64 {
 #[async_trait]
 impl Usage for Mongo {
     async fn add_usage(&self, batch: Arc<UsageBatch>) -> Result<(), Error> {
-        self.write(Operation::Usage, |own| async move { own.add_usage(&batch).await }).await
+        self.write(
+            Operation::Usage,
+            |collections| async move { collections.add_usage(&batch).await },
+        )
+        .await
     }
 
     async fn usage(&self, query: UsageQuery, limit: usize) -> Result<Vec<UsagePoint>, Error> {
-        self.read(Operation::Usage, |own| async move { own.usage(&query, limit).await }).await
+        self.read(
+            Operation::Usage,
+            |collections| async move { collections.usage(&query, limit).await },
+        )
+        .await
     }
 
     async fn remove_usage(&self, tenant: &Tenant) -> Result<bool, Error> {
         let tenant = tenant.clone();
-        self.write(Operation::Usage, |own| async move { own.remove_usage(&tenant).await }).await
+        self.write(Operation::Usage, |collections| async move {
+            collections.remove_usage(&tenant).await
+        })
+        .await
     }
 }
 

@@ -8,6 +8,7 @@ mod shards;
 
 use std::sync::{Arc, OnceLock};
 
+use conformance::StoreFactory;
 use mongodb::bson::{Document, doc};
 use mongodb::options::WriteConcern;
 use polynym_mongodb::status;
@@ -48,8 +49,40 @@ async fn databases() -> Arc<Databases> {
     SHARED.get_or_init(|| Databases::of_cluster(cluster)).clone()
 }
 
+/// The rooms of the suite whose cases read or change what is on several shards.
+const ACROSS_SHARDS: [&str; 20] = [
+    "concurrency::",
+    "duplicates::",
+    "exporting::",
+    "feed::",
+    "importing::",
+    "inboxes::",
+    "isolation::",
+    "link_model::",
+    "merge_links::",
+    "merging::",
+    "merging_concurrently::",
+    "paging::",
+    "purging::",
+    "quantity::",
+    "renormalizing::",
+    "runs::",
+    "searching::",
+    "survival::",
+    "undoing::",
+    "usage::",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance() {
+    let databases = databases().await;
+    let factory = || -> Arc<dyn StoreFactory> { Arc::new(databases.factory()) };
+    support::conformance_of(&ACROSS_SHARDS, factory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_conformance() {
     let databases = databases().await;
     support::conformance(|| Arc::new(databases.factory())).await;
 }

@@ -10,7 +10,7 @@ use super::raw::{DATA, END, HEADERS, Raw, SETTINGS, WINDOW_UPDATE};
 use super::store::{TestStore, tests_on_store};
 use crate::calls::{handle, identity};
 
-const LINES: i64 = 10_000;
+const LINES: i64 = 4_000;
 const IMPORT: &str = "/polynym.v1.AdminService/ImportUsers";
 /// The flag of a frame of settings that accepts those of the other side.
 const ACK: u8 = 1;

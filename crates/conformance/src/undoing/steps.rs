@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    BulkAction, BulkChange, BulkPart, BulkProgress, BulkStep, ConflictPolicy, Filter,
+    BulkAction, BulkChange, BulkList, BulkPart, BulkProgress, BulkStep, ConflictPolicy, Filter,
     ImportedIdentity, ImportedUser, Mutation, MutationKind, MutationReport, OnConflict, OnExisting,
     Origin, Policies, PolicyUpdate, Reimport, RunStep, State, TenantChange, Update, UserChange,
     Value, mutation::bulk::LEASE,
@@ -144,26 +144,33 @@ impl History<'_> {
         })))
     }
 
-    /// A bulk change of some users, whose server ends it, or dies or freezes in its batch.
+    /// A bulk change of some users, by a filter or a list, whose server ends it, or dies or freezes in
+    /// its batch.
     async fn bulk_change(&mut self) -> Result<(), Failure> {
         let id = format!("bulk-{}", self.operations.len());
         self.operations.push(id.clone());
         let action = BulkAction::Disable;
         let new = BulkChange::new(self.tenant.clone(), &id, action, self.f.now());
-        self.bulk_step(&id, BulkStep::Start(Box::new(new), Arc::default())).await?;
+        let active = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
+        let (list, listed, filter) = match self.random.below(2) {
+            0 => (None, Arc::default(), Some(active)),
+            _ => (Some(BulkList::new(&self.ids)), self.ids.clone().into(), None),
+        };
+        let new = BulkChange { list, ..new };
+        self.bulk_step(&id, BulkStep::Start(Box::new(new), listed)).await?;
         let server = self.f.ids.next_id();
         self.bulk_step(&id, BulkStep::Take(server)).await?;
         let mut progress = BulkProgress::default();
         progress.next.users = self.ids.clone();
         self.bulk_step(&id, BulkStep::Run(server, RunStep::Save(Box::new(progress)))).await?;
 
-        let filter = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
-        let part = BulkPart { id: id.clone(), server, filter: Some(filter) };
+        let part = BulkPart { id: id.clone(), server, filter };
         for user in self.ids.clone() {
             if self.random.below(3) > 0 {
                 let mutation =
                     Mutation { bulk: Some(part.clone()), ..self.bulk_mutation(user, &id) };
-                self.f.apply(mutation).await?;
+                // A list has users in all states, of whom some are refused.
+                let _ = self.f.apply(mutation).await;
                 self.observe(&id, true).await?;
             }
         }

@@ -27,8 +27,8 @@ impl Inboxes for Mongo {
         now: Now,
     ) -> Result<Option<BegunNotice>, Error> {
         let request = request.clone();
-        let begin = |own: Arc<Collections>| async move {
-            own.begin_notice(&request, tenant_since, notice, now).await
+        let begin = |collections: Arc<Collections>| async move {
+            collections.begin_notice(&request, tenant_since, notice, now).await
         };
         let write = async { self.run_sharing(&self.shares.writes, begin).await? };
         measure(Operation::Inbox, write).await
@@ -46,9 +46,9 @@ impl Inboxes for Mongo {
         users: &[LocalityId],
     ) -> Result<Vec<LocalityId>, Error> {
         let (position, users) = (position(notice, send_time), users.to_vec());
-        self.read(Operation::Inbox, |own| async move {
-            own.check_versions()?;
-            own.holders(position, users).await
+        self.read(Operation::Inbox, |collections| async move {
+            collections.check_versions()?;
+            collections.holders(position, users).await
         })
         .await
     }
@@ -59,9 +59,9 @@ impl Inboxes for Mongo {
         user: LocalityId,
     ) -> Result<Option<Vec<LocalityId>>, Error> {
         let tenant = tenant.clone();
-        let find = |own: Arc<Collections>| async move {
-            own.check_versions()?;
-            own.inboxes(&tenant, user).await
+        let find = |collections: Arc<Collections>| async move {
+            collections.check_versions()?;
+            collections.inboxes(&tenant, user).await
         };
         let read = async { self.run_sharing(&self.shares.reads, find).await? };
         measure(Operation::Inbox, read).await
@@ -74,17 +74,17 @@ impl Inboxes for Mongo {
         limit: usize,
         with_content: bool,
     ) -> Result<Vec<InboxEntry>, Error> {
-        self.read(Operation::Inbox, |own| async move {
-            own.check_versions()?;
-            own.inbox(user, before, limit, with_content).await
+        self.read(Operation::Inbox, |collections| async move {
+            collections.check_versions()?;
+            collections.inbox(user, before, limit, with_content).await
         })
         .await
     }
 
     async fn oldest(&self, user: LocalityId, count: u64) -> Result<Option<Notice>, Error> {
-        self.read(Operation::Inbox, |own| async move {
-            own.check_versions()?;
-            own.oldest(user, count).await
+        self.read(Operation::Inbox, |collections| async move {
+            collections.check_versions()?;
+            collections.oldest(user, count).await
         })
         .await
     }

@@ -42,7 +42,8 @@ impl Snapshot {
         let started = store.collections.client.start_session().snapshot(true).await;
         let mut session = started.map_err(Fault::from)?;
         if store.collections.is_routed {
-            let now = store.walk_step(|own| async move { own.cluster_time().await });
+            let now =
+                store.walk_step(|collections| async move { collections.cluster_time().await });
             now.await?.iter().for_each(|now| session.advance_cluster_time(now));
         }
         let session = Arc::new(Mutex::new(session));

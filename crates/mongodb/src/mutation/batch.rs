@@ -57,7 +57,9 @@ impl Mongo {
         if mutations.len() < 2 {
             return Vec::new();
         }
-        let together = |own: Arc<Collections>| async move { own.mutate_together(&mutations).await };
+        let together = |collections: Arc<Collections>| async move {
+            collections.mutate_together(&mutations).await
+        };
         self.run_sharing(&self.shares.writes, together).await.unwrap_or_default()
     }
 }
