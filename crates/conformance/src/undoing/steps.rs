@@ -144,8 +144,8 @@ impl History<'_> {
         })))
     }
 
-    /// A bulk change of some users, by a filter or a list, whose server ends it, or dies or freezes in
-    /// its batch.
+    /// A bulk change of some users, by a filter or a list, whose server ends it, or dies or freezes
+    /// in its batch.
     async fn bulk_change(&mut self) -> Result<(), Failure> {
         let id = format!("bulk-{}", self.operations.len());
         self.operations.push(id.clone());

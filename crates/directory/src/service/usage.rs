@@ -85,8 +85,8 @@ impl Directory {
         Ok(UsageReport { points, from, to, resolution })
     }
 
-    /// The first interval of the tenant. Counters before it are those of a former one with its name.
-    /// The default tenant exists from the beginning.
+    /// The first interval of the tenant. Counters before it are those of a former one with its
+    /// name. The default tenant exists from the beginning.
     async fn usage_begin(
         &self,
         context: &RequestContext<'_>,
