@@ -1,16 +1,12 @@
-//! The files in `deploy/`, checked without a container engine or a running systemd.
+//! The unit, its example and the container file. `scripts/check-deploy` checks the rest.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use clap::Parser;
-use polynym::arguments::{Arguments, Command as Subcommand};
+use polynym::arguments::{Arguments, Command};
 use polynym::settings::{LogFormat, Serve, StoreChoice};
-
-/// The highest exposure of the unit by `systemd-analyze security`, in tenths.
-const EXPOSURE: &str = "15";
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -21,7 +17,7 @@ fn read(path: &str) -> String {
 }
 
 fn load(arguments: &[&str]) -> Serve {
-    let Subcommand::Serve(flags) = Arguments::try_parse_from(arguments).unwrap().command else {
+    let Command::Serve(flags) = Arguments::try_parse_from(arguments).unwrap().command else {
         panic!("{arguments:?} does not serve")
     };
     flags.load().unwrap()
@@ -60,27 +56,6 @@ fn commented_settings_of_the_example_are_the_defaults() {
     fs::write(&file, defaults.join("\n")).unwrap();
     let spelled_out = load(&["polynym", "serve", "--config", file.to_str().unwrap()]);
     assert_eq!(spelled_out, load(&["polynym", "serve"]));
-}
-
-#[test]
-fn the_unit_passes_systemd_analyze() {
-    let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
-        println!("not checked: there is no systemd-analyze on this machine");
-        return;
-    };
-    print!("{}", String::from_utf8_lossy(&version.stdout));
-    let folder = tempfile::tempdir().unwrap();
-    let unit = folder.path().join("polynym.service");
-    let text = read("deploy/polynym.service");
-    let start = format!("ExecStart={} ", env!("CARGO_BIN_EXE_polynym"));
-    fs::write(&unit, text.replace("ExecStart=polynym ", &start)).unwrap();
-    let threshold = format!("--threshold={EXPOSURE}");
-
-    for arguments in [&["verify"][..], &["security", "--offline=true", &threshold, "--no-pager"]] {
-        let output = Command::new("systemd-analyze").args(arguments).arg(&unit).output().unwrap();
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && errors.is_empty(), "{arguments:?}: {errors}");
-    }
 }
 
 /// The container file copies everything that `.dockerignore` does not exclude.

@@ -48,6 +48,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "http/1.1",
         ],
     ),
+    ("deployment: files of operators", &["callers.toml", "store.toml", "store-init.toml"]),
     ("systemd and releases", &["DynamicUser", "SHA256SUMS", "SOURCE_DATE_EPOCH"]),
     ("the output of a build", &["target/", "target/debug/client-testbed"]),
     (
