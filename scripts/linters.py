@@ -66,9 +66,9 @@ def check(*command, **options):
 
 
 def folder(name):
-    """The folder of a linter, with its version."""
-    version = MODULES[name] if name in MODULES else PACKAGES[name][0] if name in PACKAGES else name
-    return TOOLS / f"{name}-{re.split('[@=]+', version)[-1]}"
+    """The folder of a linter, with its version if this file sets it."""
+    source = MODULES.get(name) or PACKAGES.get(name, [name])[0]
+    return TOOLS / "-".join([name, *re.split("[@=]+", source)[1:]])
 
 
 def find(name):
