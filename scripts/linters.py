@@ -24,6 +24,9 @@ MODULES = {
 # Unpacked, not installed. It has the version of the system.
 DEBIAN = {"promtool": "prometheus"}
 
+# The time for one of them: a source that answers nothing holds up no check.
+INSTALL_SECONDS = 600
+
 faults = []
 
 
@@ -86,13 +89,13 @@ def install(name):
     draft.mkdir(parents=True)
     if name in PACKAGES:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--root-user-action=ignore"]
-        done = run(*pip, "--target", draft, *PACKAGES[name])
+        done = run(*pip, "--target", draft, *PACKAGES[name], timeout=INSTALL_SECONDS)
     elif name in MODULES and shutil.which("go"):
-        done = run("go", "install", MODULES[name], env={**os.environ, "GOBIN": str(draft)})
+        done = run("go", "install", MODULES[name], env={**os.environ, "GOBIN": str(draft)}, timeout=INSTALL_SECONDS)
         for program in draft.glob("cmd"):
             program.rename(draft / name)
     elif name in DEBIAN and shutil.which("apt-get"):
-        done = run("apt-get", "download", "--quiet", DEBIAN[name], cwd=draft)
+        done = run("apt-get", "download", "--quiet", DEBIAN[name], cwd=draft, timeout=INSTALL_SECONDS)
         for package in draft.glob("*.deb"):
             done = run("dpkg-deb", "--extract", package, draft)
             package.unlink()
@@ -104,7 +107,10 @@ def install(name):
 
 def install_all():
     for name in [*PACKAGES, *MODULES, *DEBIAN]:
-        install(name)
+        try:
+            install(name)
+        except subprocess.TimeoutExpired:
+            print(f"{name} did not come in {INSTALL_SECONDS} s", flush=True)
 
 
 def report(name, outcome="checked"):
