@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod grpc;
 pub mod http;
 pub mod operators;
+pub mod readiness;
 pub mod sample;
 pub mod settings;
 pub mod telemetry;

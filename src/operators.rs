@@ -5,4 +5,4 @@ mod listener;
 mod pages;
 
 pub use listener::serve;
-pub use pages::{Pages, Readiness};
+pub use pages::Pages;

@@ -17,7 +17,7 @@ use locality_uuid::{Generator, Mode};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::grpc;
-use polynym::operators::Readiness;
+use polynym::readiness::Readiness;
 use polynym::sample;
 use polynym::settings::{LogCalls, LogFormat, Serve, StoreChoice, Tenants};
 use polynym::telemetry;
@@ -155,7 +155,7 @@ async fn serve(
         Tenants::Open => directory,
     });
     // Before the address is printed: its reader may check readiness at once.
-    readiness.opened(directory.clone());
+    readiness.opened(&directory).await;
     warn_if_exposed(address, http, settings);
     log_start((address, http), settings);
     announce((address, http), settings);
@@ -163,7 +163,14 @@ async fn serve(
         stop.signalled().await;
         readiness.stopping();
     };
-    let serving = grpc::serve(listeners, directory.clone(), access, options(settings), stopped);
+    let serving = grpc::serve(
+        listeners,
+        directory.clone(),
+        access,
+        options(settings),
+        readiness.clone(),
+        stopped,
+    );
     let served = tokio::select! {
         served = serving => served,
         never = warn_if_unwatched(&*feed) => match never {},

@@ -1,10 +1,11 @@
-//! Health: SERVING while the store answers, NOT_SERVING while the server drains.
+//! Health: SERVING while the server is ready.
 
+use std::convert::Infallible;
+use std::future::pending;
 use std::iter;
 use std::pin::Pin;
-use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::sync::watch;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status};
 use tonic_health::ServingStatus;
@@ -13,36 +14,26 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_check_res
 use tonic_health::server::{HealthReporter, HealthService, WatchStream};
 
 use super::methods::SERVICES;
-use polynym_directory::Directory;
+use crate::readiness::State;
 use polynym_transport::protocol;
 
 /// The name of the whole server.
 const SERVER: &str = "";
 
-/// The interval between two checks of the store.
-const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Starts to report health. A store that answers within [`CHECK_INTERVAL`] is SERVING from the
-/// first call on.
-pub async fn reporter(directory: &Directory) -> HealthReporter {
+/// Starts to report health, from this state.
+pub async fn reporter(state: State) -> HealthReporter {
     let reporter = HealthReporter::new();
-    let status =
-        timeout(CHECK_INTERVAL, check(directory)).await.unwrap_or(ServingStatus::NotServing);
-    set_status(&reporter, status).await;
+    set_status(&reporter, status(state)).await;
     reporter
 }
 
-/// Polls and reports the store's health.
-pub async fn watch(reporter: &HealthReporter, directory: &Directory) {
-    let mut previous = None;
-    loop {
-        let status = check(directory).await;
-        if previous.replace(status) != Some(status) {
-            tracing::info!(?status, "health");
-            set_status(reporter, status).await;
-        }
-        tokio::time::sleep(CHECK_INTERVAL).await;
+/// Reports the changes of the state in a loop.
+pub async fn watch(reporter: &HealthReporter, mut states: watch::Receiver<State>) -> Infallible {
+    while states.changed().await.is_ok() {
+        let state = *states.borrow_and_update();
+        set_status(reporter, status(state)).await;
     }
+    pending().await
 }
 
 /// Reports that the server is stopping, and ends the watches of its health.
@@ -54,10 +45,10 @@ pub async fn drain(mut reporter: HealthReporter) {
     }
 }
 
-async fn check(directory: &Directory) -> ServingStatus {
-    match directory.check().await {
-        Ok(()) => ServingStatus::Serving,
-        Err(_) => ServingStatus::NotServing,
+fn status(state: State) -> ServingStatus {
+    match state {
+        State::Ready => ServingStatus::Serving,
+        State::Opening | State::StoreUnavailable | State::Stopping => ServingStatus::NotServing,
     }
 }
 

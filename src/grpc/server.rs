@@ -11,6 +11,7 @@ use super::methods::methods;
 use super::purpose;
 use super::watch::show_metrics;
 use super::{health, probes};
+use crate::readiness::Readiness;
 use polynym_access::{Access, Role};
 use polynym_directory::{Directory, Tenant, UsageCount, UsageFlusher};
 use polynym_proto::DESCRIPTORS;
@@ -20,7 +21,8 @@ use polynym_transport::{Authorization, Listeners, Options, Services};
 
 /// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
-/// [`Options::drain`]. Runs the bulk changes of all tenants meanwhile.
+/// [`Options::drain`]. Keeps `readiness` up to date, and runs the bulk changes of all tenants
+/// meanwhile.
 ///
 /// # Errors
 /// The service descriptors cannot be read.
@@ -29,13 +31,16 @@ pub async fn serve(
     directory: Arc<Directory>,
     access: Arc<Access>,
     options: Options,
+    readiness: Arc<Readiness>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let mut usage = UsageFlusher::new(directory.clone(), run_id()?, {
         let access = access.clone();
         move || take_counts(&access)
     });
-    let reporter = health::reporter(&directory).await;
+    readiness.opened(&directory).await;
+    let states = readiness.subscribe();
+    let reporter = health::reporter(readiness.state()).await;
     show_metrics();
     let (stop_watches, stopping) = watch::channel(false);
     let mut served = methods(&Arc::new(Api::new(directory.clone(), stopping)));
@@ -46,10 +51,12 @@ pub async fn serve(
     };
     let stop = async {
         tokio::select! {
-            () = health::watch(&reporter, &directory) => {}
+            never = health::watch(&reporter, states) => match never {},
+            never = readiness.watch_store(&directory) => match never {},
             never = access.reload() => match never {},
             () = shutdown => {}
         }
+        readiness.stopping();
         stop_watches.send_replace(true);
         health::drain(reporter.clone()).await;
     };

@@ -1,8 +1,6 @@
 //! The pages for operators: `/metrics`, `/healthz` and `/readyz`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -12,48 +10,12 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
+use crate::readiness::Readiness;
 use crate::telemetry::Metrics;
 use polynym_access::{Access, Role};
-use polynym_directory::Directory;
 
-/// The timeout of the store's check.
-const STORE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The text format of Prometheus.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
-
-/// Whether the server is ready.
-#[derive(Default)]
-pub struct Readiness {
-    /// The directory, once its store is open.
-    directory: OnceLock<Arc<Directory>>,
-    is_stopping: AtomicBool,
-}
-
-impl Readiness {
-    /// Records that the store is open.
-    pub fn opened(&self, directory: Arc<Directory>) {
-        let _ = self.directory.set(directory);
-    }
-
-    /// Records that the server is about to stop.
-    pub fn stopping(&self) {
-        self.is_stopping.store(true, Ordering::Relaxed);
-    }
-
-    /// The reason why the server is not ready, if so.
-    async fn obstacle(&self) -> Option<&'static str> {
-        if self.is_stopping.load(Ordering::Relaxed) {
-            return Some("stopping: calls under way may finish");
-        }
-        let Some(directory) = self.directory.get() else {
-            return Some("the store is not open yet");
-        };
-        match tokio::time::timeout(STORE_TIMEOUT, directory.check()).await {
-            Ok(Ok(())) => None,
-            _ => Some("the store does not answer"),
-        }
-    }
-}
 
 /// The pages, and the sources of their content.
 #[derive(Clone)]
@@ -115,10 +77,10 @@ async fn metrics(State(client): State<Client>) -> Response {
     ([(CONTENT_TYPE, TEXT_FORMAT)], client.pages.metrics.render()).into_response()
 }
 
-/// Ready if the store is. Also reports a broken credentials file, whose previous version stays in
-/// use.
+/// Answers at once, even while the store does not. Also reports a broken credentials file, whose
+/// previous version stays in use.
 async fn ready(State(client): State<Client>) -> Response {
-    match client.pages.readiness.obstacle().await {
+    match client.pages.readiness.state().obstacle() {
         Some(obstacle) => {
             (StatusCode::SERVICE_UNAVAILABLE, format!("{obstacle}\n")).into_response()
         }

@@ -78,6 +78,7 @@ async fn connections_are_spread_over_the_cores_and_drain_on_them() {
         Arc::new(directory),
         Arc::new(Access::open()),
         Options::default(),
+        Arc::default(),
         async { drop(stopped.await) },
     ));
 

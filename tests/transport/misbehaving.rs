@@ -1,11 +1,13 @@
 //! Answers to callers when the store fails in ways that real stores do not on demand.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::grpc;
+use polynym::readiness::{Readiness, State};
 use polynym_access::Access;
 use polynym_directory::{
     Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
@@ -30,6 +32,8 @@ use crate::support::status::{StatusDetails, status_details};
 /// mutation. Its health check may succeed after a delay.
 struct Faulty {
     healthy_after: Option<Duration>,
+    /// Whether the health check is never answered.
+    hangs: Arc<AtomicBool>,
     /// One permit for each get received.
     gets: Arc<Semaphore>,
     /// One permit for each mutation received, and one for each that may go on; else all may.
@@ -38,7 +42,8 @@ struct Faulty {
 
 impl Default for Faulty {
     fn default() -> Self {
-        Self { healthy_after: None, gets: Arc::new(Semaphore::new(0)), mutations: None }
+        let gets = Arc::new(Semaphore::new(0));
+        Self { healthy_after: None, hangs: Arc::default(), gets, mutations: None }
     }
 }
 
@@ -88,6 +93,9 @@ impl Reads for Faulty {
     }
 
     async fn check(&self) -> Result<(), Error> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         let after = self.healthy_after.ok_or_else(|| Error::Unavailable("down".into()))?;
         tokio::time::sleep(after).await;
         Ok(())
@@ -119,6 +127,10 @@ async fn serve(options: Options) -> String {
 }
 
 async fn serve_store(store: Faulty, options: Options) -> String {
+    serve_with(store, options, Arc::default()).await
+}
+
+async fn serve_with(store: Faulty, options: Options, readiness: Arc<Readiness>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let store = Arc::new(store);
@@ -132,6 +144,7 @@ async fn serve_store(store: Faulty, options: Options) -> String {
         Arc::new(directory),
         Arc::new(Access::open()),
         options,
+        readiness,
         std::future::pending(),
     ));
     url
@@ -258,4 +271,27 @@ async fn a_healthy_server_serves_from_its_first_call() {
     let mut health = health(serve_store(store, Options::default()).await).await;
     let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
     assert_eq!(answer.status(), ServingStatus::Serving);
+}
+
+#[tokio::test]
+async fn a_store_that_stops_to_answer_makes_the_server_unready() {
+    let store = Faulty { healthy_after: Some(Duration::ZERO), ..Faulty::default() };
+    let (hangs, readiness) = (store.hangs.clone(), Arc::<Readiness>::default());
+    let url = serve_with(store, Options::default(), readiness.clone()).await;
+    let mut health = health(url).await;
+    let status = async |health: &mut HealthClient<Channel>| {
+        let answer = health.check(HealthCheckRequest::default()).await.unwrap();
+        answer.into_inner().status()
+    };
+    assert_eq!(status(&mut health).await, ServingStatus::Serving);
+    assert_eq!(readiness.state(), State::Ready);
+
+    hangs.store(true, Ordering::Relaxed);
+    let since = Instant::now();
+    while status(&mut health).await == ServingStatus::Serving {
+        assert!(since.elapsed() < Duration::from_secs(60), "{:?}", readiness.state());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(since.elapsed() > Duration::from_millis(1_900), "{:?}", since.elapsed());
+    assert_eq!(readiness.state(), State::StoreUnavailable);
 }

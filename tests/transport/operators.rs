@@ -178,6 +178,34 @@ fn health_reports_readiness() {
     assert!(TcpStream::connect(address).is_err());
 }
 
+#[test]
+fn readiness_follows_the_store() {
+    let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
+    let store = format!("embedded:{}", folder.path().display());
+    let server = Server::start(&["--store", &store, "--admin-listen", &address.to_string()]);
+    let ready = || page(address, "/readyz");
+    let gauge = |value: &str| metrics(address).contains(&format!("\npolynym_ready {value}\n"));
+    let (file, moved) = (folder.path().join("directory.redb"), folder.path().join("moved.redb"));
+    assert!(ready().0 == 200 && gauge("1"));
+
+    fs::rename(&file, &moved).unwrap();
+    until(|| ready() == (503, "the store does not answer\n".to_owned()));
+    assert!(gauge("0") && !server.run(&["health"]).status.success());
+    fs::rename(&moved, &file).unwrap();
+    until(|| ready() == (200, "ready\n".to_owned()));
+    assert!(gauge("1"));
+    until(|| server.run(&["health"]).status.success());
+}
+
+/// Waits until this is true.
+fn until(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// An encrypted connection to the port for operators.
 fn connect(authority: &Authority, address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     let mut roots = RootCertStore::empty();

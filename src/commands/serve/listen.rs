@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use polynym::http::api;
-use polynym::operators::{self, Pages, Readiness};
+use polynym::operators::{self, Pages};
+use polynym::readiness::Readiness;
 use polynym::settings::{ClientAuth, Serve, ServerAccess, ServerTls};
 use polynym::telemetry::Metrics;
 use polynym_access::{Access, RateLimits};

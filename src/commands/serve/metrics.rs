@@ -1,6 +1,7 @@
 //! The metrics of a server. docs/metrics.md describes them.
 
 use polynym::grpc;
+use polynym::readiness::READY;
 use polynym::telemetry::Metric;
 use polynym_access::CREDENTIALS_BROKEN;
 use polynym_directory::{CLOCK_AHEAD, DISPLACED};
@@ -24,7 +25,8 @@ pub const COUNTERS: [Metric; 6] = [
 ];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 29] = [
+pub const OTHERS: [Metric; 30] = [
+    READY,
     transport::CALLS,
     transport::CALL_SECONDS,
     transport::REJECTED,

@@ -1,7 +1,6 @@
 //! Health and metrics of a server while shards hang one after the other.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use polynym_mongodb::PARTLY_UNREACHABLE;
@@ -11,10 +10,13 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
-use crate::scrape::free_address;
+use crate::scrape::{free_address, metrics, page};
 use crate::server::Server;
 use crate::servers::{Layout, Sharded, Signal};
 use crate::stores::{TIMEOUT, fresh, prepare_sharded};
+
+/// The time in which `/readyz` answers.
+const READY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A server on a cluster of three shards.
 struct Stage {
@@ -49,22 +51,28 @@ impl Stage {
         loop {
             let answer = health.check(HealthCheckRequest::default()).await.unwrap().into_inner();
             let reply = (answer.status() == ServingStatus::Serving, self.is_degraded());
-            if reply.0 == is_serving && (reply.1 == is_degraded || !is_serving) {
+            let is_ready = self.readiness() == 200;
+            if reply.0 == is_serving
+                && is_ready == is_serving
+                && (reply.1 == is_degraded || !is_serving)
+            {
                 return;
             }
-            assert!(since.elapsed() < TIMEOUT, "serving, and degraded: {reply:?}");
+            assert!(since.elapsed() < TIMEOUT, "serving, and degraded: {reply:?}; {is_ready}");
             sleep(Duration::from_millis(50)).await;
         }
     }
 
     fn is_degraded(&self) -> bool {
-        let mut stream = TcpStream::connect(self.metrics).unwrap();
-        stream
-            .write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        let mut text = String::new();
-        stream.read_to_string(&mut text).unwrap();
-        text.contains(&format!("{} 1\n", PARTLY_UNREACHABLE.0))
+        metrics(self.metrics).contains(&format!("{} 1\n", PARTLY_UNREACHABLE.0))
+    }
+
+    /// Asserts that the page is as fast as ever, whatever the store does. Returns its status.
+    fn readiness(&self) -> u16 {
+        let begun = Instant::now();
+        let (status, text) = page(self.metrics, "/readyz");
+        assert!(begun.elapsed() < READY_TIMEOUT, "{text:?} after {:?}", begun.elapsed());
+        status
     }
 }
 

@@ -73,6 +73,7 @@ impl Scene {
             shared,
             Arc::new(Access::open()),
             Options::default(),
+            Arc::default(),
             std::future::pending(),
         ));
         let client = Client::connect(&url).await;
