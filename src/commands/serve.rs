@@ -159,10 +159,7 @@ async fn serve(
     warn_if_exposed(address, http, settings);
     log_start((address, http), settings);
     announce((address, http), settings);
-    let stopped = async move {
-        stop.signalled().await;
-        readiness.stopping();
-    };
+    let stopped = stopped(stop, readiness, settings.drain_delay);
     let serving = grpc::serve(
         listeners,
         directory.clone(),
@@ -179,6 +176,17 @@ async fn serve(
     };
 
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
+}
+
+/// Returns once the server is to refuse calls: after the signal, and the time in which balancers
+/// learn that it is not ready.
+async fn stopped(stop: Stop, readiness: &Readiness, drain_delay: Duration) {
+    stop.signalled().await;
+    readiness.stopping();
+    if !drain_delay.is_zero() {
+        tracing::info!("not ready; calls are still served for {drain_delay:?}");
+        tokio::time::sleep(drain_delay).await;
+    }
 }
 
 /// Logs what was started: the version, the store and the addresses.

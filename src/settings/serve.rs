@@ -56,7 +56,10 @@ settings! {
         pub connection_age: Duration = ("TIME", "1h", parse::positive),
         /// Idle time after which clients are asked to reconnect.
         pub connection_idle: Duration = ("TIME", "5m", parse::positive),
-        /// Time for calls and streams to finish after a stop was requested.
+        /// Time for which a server that is to stop still serves, without being ready; 5s by default
+        /// under systemd and Kubernetes.
+        pub drain_delay: Duration = ("TIME", "0", parse::duration),
+        /// Time for calls and streams to finish after that.
         pub drain: Duration = ("TIME", "10s", parse::duration),
         /// Threads that handle calls; by default, one per core.
         pub threads: usize = ("N", "", threads),
@@ -77,9 +80,15 @@ pub enum Tenants {
 }
 
 const MAX_COUNT: usize = 1_000_000;
+/// The variables of service managers and of Kubernetes, whose balancers need time to learn that a
+/// server is to stop.
+const SUPERVISORS: [&str; 2] = ["NOTIFY_SOCKET", "KUBERNETES_SERVICE_HOST"];
 
-/// The defaults of a server with made-up users, and of one for tests.
+/// The defaults of a server with a supervisor, of one with made-up users, and of one for tests.
 fn set_defaults(values: &mut Values<'_>) {
+    if SUPERVISORS.iter().any(|variable| values.has_variable(variable)) {
+        values.set_default(Serve::drain_delay(), "5s");
+    }
     if values.is_on(Serve::sample()) {
         values.set_default(ServerHttp::console(), "true");
         if !values.is_given(ServerAccess::listen()) {
@@ -89,6 +98,7 @@ fn set_defaults(values: &mut Values<'_>) {
     if values.is_on(Serve::ephemeral()) {
         values.set_default(ServerAccess::listen(), "127.0.0.1:0");
         values.set_default(ServerHttp::http_listen(), "127.0.0.1:0");
+        values.set_default(Serve::drain_delay(), "0");
         values.set_default(Serve::tenants(), "open");
         values.set_default(Telemetry::log(), "warn");
         if values.is_given(StoreSettings::store()) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
+use std::time::Duration;
 
 use clap::{Args, Command, FromArgMatches};
 use polynym_cli::config::{Bench, Client, Flags, Output, SettingErrors, Settings, share_file_with};
@@ -65,6 +66,21 @@ fn a_server_for_tests_has_other_defaults_and_no_store_to_choose() {
     let found = errors::<Serve>(&["--ephemeral"], &[("POLYNYM_STORE", "embedded:data")]);
     assert_eq!(found[0].0, "environment POLYNYM_STORE");
     assert!(found[0].1.contains("omit --store"), "{found:?}");
+}
+
+#[test]
+fn a_server_with_a_supervisor_is_drained_later() {
+    let delay = |flags: &[&str], variables: &[&str]| {
+        let environment: Vec<_> = variables.iter().map(|name| (*name, "somewhere")).collect();
+        load::<Serve>(flags, &environment).unwrap().drain_delay
+    };
+    assert_eq!(delay(&[], &["NOTIFY_SOCKETS"]), Duration::ZERO);
+    for supervisor in ["NOTIFY_SOCKET", "KUBERNETES_SERVICE_HOST"] {
+        assert_eq!(delay(&[], &[supervisor]), Duration::from_secs(5));
+        assert_eq!(delay(&["--drain-delay", "0"], &[supervisor]), Duration::ZERO);
+        assert_eq!(delay(&["--ephemeral"], &[supervisor]), Duration::ZERO);
+    }
+    assert_eq!(load::<Serve>(&[], &[("NOTIFY_SOCKET", "")]).unwrap().drain_delay, Duration::ZERO);
 }
 
 #[test]

@@ -8,6 +8,9 @@ use clap::Parser;
 use polynym::arguments::{Arguments, Command};
 use polynym::settings::{LogFormat, Serve, StoreChoice};
 
+/// The default of `--drain-delay` under a service manager.
+const DRAIN_DELAY: Duration = Duration::from_secs(5);
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -38,7 +41,7 @@ fn the_unit_starts_the_server_with_the_example() {
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
 
     let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
-    assert!(Duration::from_secs(stop.parse().unwrap()) > settings.drain);
+    assert!(Duration::from_secs(stop.parse().unwrap()) > DRAIN_DELAY + settings.drain);
 }
 
 #[test]

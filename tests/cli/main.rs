@@ -27,6 +27,7 @@ mod sample;
 mod search;
 mod serving;
 mod store;
+mod supervision;
 mod top;
 mod transfer;
 mod usability;

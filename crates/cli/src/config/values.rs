@@ -70,6 +70,11 @@ impl<'a> Values<'a> {
         parse::switch(&self.text(switch)) == Ok(true)
     }
 
+    /// Whether the environment has this variable, whatever program reads it.
+    pub fn has_variable(&self, name: &str) -> bool {
+        (self.environment)(name).is_some_and(|value| !value.is_empty())
+    }
+
     /// Whether a value was given.
     pub fn is_given(&self, setting: &Setting) -> bool {
         self.given(setting).is_some()
