@@ -16,6 +16,8 @@ settings! {
         pub access: ServerAccess,
         /// The location of the store.
         pub location: StoreSettings,
+        /// Time to wait at the start for a MongoDB that cannot be reached; 0 to end at once.
+        pub wait_for_store: Duration = ("TIME", "60s", parse::duration),
         /// Create the embedded store if it does not exist; implied by --sample.
         pub create: bool = switch,
         /// Load a few dozen made-up users; without --store, into a temporary store.

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use tempfile::NamedTempFile;
+
 use super::{assert_fails, stderr, stdout};
 use crate::scrape::{free_address, metrics, page};
 use crate::server::{Server, polynym};
@@ -56,4 +58,58 @@ fn a_server_stops_after_the_delay() {
     assert!(server.wait().success());
     assert!((Duration::from_secs(1)..TIMEOUT).contains(&start.elapsed()), "{:?}", start.elapsed());
     assert!(std::net::TcpStream::connect(operators).is_err());
+}
+
+/// A server whose database cannot be reached, with its log.
+fn without_database(arguments: &[&str]) -> (Child, NamedTempFile) {
+    let log = NamedTempFile::new().unwrap();
+    let store = format!("mongodb://joe:s3cret@{}/db?serverSelectionTimeoutMS=100", free_address());
+    let child = polynym(&["serve", "--listen", "127.0.0.1:0", "--store", &store])
+        .args(arguments)
+        .stderr(log.reopen().unwrap())
+        .spawn()
+        .unwrap();
+    (child, log)
+}
+
+fn read(log: &NamedTempFile) -> String {
+    let text = std::fs::read_to_string(log.path()).unwrap();
+    assert!(!text.contains("s3cret") && !text.contains("joe"), "{text}");
+    text
+}
+
+#[test]
+fn a_server_waits_for_its_database_as_long_as_it_is_told() {
+    for (wait, waits) in [("0", false), ("3s", true)] {
+        let start = Instant::now();
+        let (mut child, log) = without_database(&["--wait-for-store", wait]);
+        assert_eq!(child.wait().unwrap().code(), Some(1));
+        let text = read(&log);
+        assert_eq!(text.contains("trying again"), waits, "{text}");
+        assert!(text.lines().last().unwrap().contains("cannot reach MongoDB"), "{text}");
+        assert!(!waits || start.elapsed() >= Duration::from_secs(3), "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_signal_ends_a_server_that_waits_for_its_database() {
+    for signal in ["TERM", "INT"] {
+        let (mut child, log) = without_database(&["--wait-for-store", LONG]);
+        until(|| read(&log).contains("trying again"));
+        let kill = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        until(|| read(&log).contains("stopped before the store was open"));
+        assert_eq!(child.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_server_does_not_wait_for_a_store_that_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
+    let output = polynym(&serve).args(["--wait-for-store", LONG]).output().unwrap();
+    assert_fails(&output, 1, &["has no store"]);
 }

@@ -1,9 +1,20 @@
 //! Databases that are not opened as a store, and the errors.
 
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
 use mongodb::bson::{Document, doc};
 use polynym_mongodb::{Mongo, OpenError, Options};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_blocking;
 
+use super::server::{Server, polynym};
 use super::servers::{self, Databases, Process};
+use crate::scrape::free_address;
+
+/// The maximum time of a step on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn refusal(uri: &str) -> OpenError {
     Mongo::open(uri, Options::default()).await.err().expect("a store was opened")
@@ -89,4 +100,57 @@ async fn an_incomplete_store_is_refused() {
         matches!(&error, OpenError::Foreign { what, .. } if what.contains("requests")),
         "{error}"
     );
+}
+
+/// Carries connections from one address to another.
+async fn forward(from: SocketAddr, to: SocketAddr) {
+    let listener = TcpListener::bind(from).await.unwrap();
+    loop {
+        let (mut near, _) = listener.accept().await.unwrap();
+        tokio::spawn(async move {
+            let mut far = TcpStream::connect(to).await.unwrap();
+            let _ = copy_bidirectional(&mut near, &mut far).await;
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_waits_serves_once_its_database_is_there() {
+    let set = servers::one_member().await;
+    let factory = Databases::of_set(set, "").factory();
+    factory.mongo().await.unwrap();
+    let (address, name) = (free_address(), factory.name().await);
+    let options = "directConnection=true&serverSelectionTimeoutMS=200";
+    let store = format!("mongodb://{address}/{name}?{options}");
+    let log = tempfile::NamedTempFile::new().unwrap();
+    let errors = log.reopen().unwrap();
+    let starting = spawn_blocking(move || {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--wait-for-store", "600s"];
+        Server::start_with(polynym(&serve).stderr(errors), &["--store", &store])
+    });
+    let start = Instant::now();
+    while !std::fs::read_to_string(log.path()).unwrap().contains("trying again") {
+        assert!(start.elapsed() < TIMEOUT, "{}", std::fs::read_to_string(log.path()).unwrap());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!starting.is_finished());
+
+    tokio::spawn(forward(address, set.host(0)));
+    let server = starting.await.unwrap();
+    let created = spawn_blocking(move || server.run(&["user", "create", "--name", "X"]));
+    let created = created.await.unwrap();
+    assert!(created.status.success(), "{created:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_does_not_wait_for_a_store_that_was_not_made() {
+    let set = servers::one_member().await;
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--wait-for-store", "600s"];
+    let uri = set.uri("nothing_here", "");
+    let output =
+        spawn_blocking(move || polynym(&serve).env("POLYNYM_STORE", uri).output().unwrap());
+    let output = output.await.unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(1) && text.contains("polynym store init"), "{text}");
+    assert!(!text.contains("trying again"), "{text}");
 }

@@ -3,6 +3,7 @@
 use std::future::pending;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polynym::settings::{MongoUri, Serve, StoreChoice};
 use polynym_cli::Failure;
@@ -14,6 +15,10 @@ use polynym_layers::per_runtime::PerRuntime;
 use polynym_mongodb::{self as mongo, Mongo};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
+
+/// The pause before MongoDB is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// The location of the store; a temporary folder is removed with it.
 pub enum StoreLocation<'s> {
@@ -64,25 +69,29 @@ impl OpenStore {
         settings: &Serve,
         cores: impl Iterator<Item = &Handle>,
     ) -> Result<Self, Failure> {
-        let folder = match location {
-            StoreLocation::Folder(folder) => folder,
-            StoreLocation::Temporary(folder) => folder.path(),
-            StoreLocation::Mongo(uri) => {
-                let options = mongo::Options {
-                    timeout: settings.call_timeout,
-                    hint_bytes: settings.hints,
-                    cache_bytes: settings.lookup_cache,
-                };
-                let failure = |error| Failure::Other(format!("{uri}: {error}"));
-                let store = Mongo::open(uri.as_str(), options).await.map_err(failure)?;
-                let mut on_cores = Vec::new();
-                for core in cores {
-                    let own = store.on_runtime(uri.as_str(), core).await.map_err(failure)?;
-                    on_cores.push(OnCore { core: core.clone(), store: Arc::new(own) });
-                }
-                return Ok(Self::Mongo(Arc::new(store), on_cores));
-            }
-        };
+        match location {
+            StoreLocation::Folder(folder) => Self::open_embedded(folder, settings).await,
+            StoreLocation::Temporary(folder) => Self::open_embedded(folder.path(), settings).await,
+            StoreLocation::Mongo(uri) => Self::open_mongo(uri, settings, cores).await,
+        }
+    }
+
+    async fn open_mongo(
+        uri: &MongoUri,
+        settings: &Serve,
+        cores: impl Iterator<Item = &Handle>,
+    ) -> Result<Self, Failure> {
+        let failure = |error| Failure::Other(format!("{uri}: {error}"));
+        let store = reach(uri, settings).await.map_err(failure)?;
+        let mut on_cores = Vec::new();
+        for core in cores {
+            let own = store.on_runtime(uri.as_str(), core).await.map_err(failure)?;
+            on_cores.push(OnCore { core: core.clone(), store: Arc::new(own) });
+        }
+        Ok(Self::Mongo(Arc::new(store), on_cores))
+    }
+
+    async fn open_embedded(folder: &Path, settings: &Serve) -> Result<Self, Failure> {
         let group_limit =
             if settings.group_commit { embedded::Options::default().group_limit } else { 1 };
         let Serve { cache, hints, create, sample, ephemeral, .. } = *settings;
@@ -137,6 +146,29 @@ impl OpenStore {
                 own.store.disconnect().await;
             }
         }
+    }
+}
+
+/// Opens a store on MongoDB. While no server can be reached, tries again for the time that the
+/// settings allow; every other error is returned at once.
+async fn reach(uri: &MongoUri, settings: &Serve) -> Result<Mongo, mongo::OpenError> {
+    let options = || mongo::Options {
+        timeout: settings.call_timeout,
+        hint_bytes: settings.hints,
+        cache_bytes: settings.lookup_cache,
+    };
+    let start = Instant::now();
+    loop {
+        let error = match Mongo::open(uri.as_str(), options()).await {
+            Err(error @ mongo::OpenError::Unreachable(_)) => error,
+            outcome => return outcome,
+        };
+        let left = settings.wait_for_store.saturating_sub(start.elapsed());
+        if left.is_zero() {
+            return Err(error);
+        }
+        tracing::warn!("{uri}: {error}; trying again for {} s", left.as_secs_f64().ceil());
+        sleep(RETRY_DELAY.min(left)).await;
     }
 }
 

@@ -11,8 +11,11 @@ use super::secured::{Secured, run};
 use crate::servers;
 use crate::support::tls::Authority;
 
-const COMMANDS: [&[&str]; 3] =
-    [&["serve", "--listen=127.0.0.1:0"], &["store", "init"], &["store", "verify"]];
+const COMMANDS: [&[&str]; 3] = [
+    &["serve", "--listen=127.0.0.1:0", "--wait-for-store=0"],
+    &["store", "init"],
+    &["store", "verify"],
+];
 
 fn error(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
