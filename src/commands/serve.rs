@@ -5,6 +5,7 @@ mod metrics;
 mod open_store;
 mod parent;
 mod runtimes;
+mod service_manager;
 mod signals;
 
 use std::convert::Infallible;
@@ -34,6 +35,7 @@ use listen::{
 };
 use open_store::{OpenStore, StoreLocation};
 use runtimes::Runtimes;
+use service_manager::ServiceManager;
 use signals::Stop;
 
 /// The time for the disk to finish writes after the server stopped.
@@ -159,7 +161,13 @@ async fn serve(
     warn_if_exposed(address, http, settings);
     log_start((address, http), settings);
     announce((address, http), settings);
-    let stopped = stopped(stop, readiness, settings.drain_delay);
+    let service_manager = ServiceManager::from_environment();
+    service_manager.ready();
+    let stopped = async {
+        stop.signalled().await;
+        service_manager.stopping();
+        stop_being_ready(readiness, settings.drain_delay).await;
+    };
     let serving = grpc::serve(
         listeners,
         directory.clone(),
@@ -178,10 +186,8 @@ async fn serve(
     served.map_err(|error| Failure::Other(format!("the server failed: {error}")))
 }
 
-/// Returns once the server is to refuse calls: after the signal, and the time in which balancers
-/// learn that it is not ready.
-async fn stopped(stop: Stop, readiness: &Readiness, drain_delay: Duration) {
-    stop.signalled().await;
+/// Records that the server stops, and returns after the time in which balancers learn it.
+async fn stop_being_ready(readiness: &Readiness, drain_delay: Duration) {
     readiness.stopping();
     if !drain_delay.is_zero() {
         tracing::info!("not ready; calls are still served for {drain_delay:?}");

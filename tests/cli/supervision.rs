@@ -2,7 +2,9 @@
 //! starts and stops.
 
 use std::net::SocketAddr;
-use std::process::Child;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{self as unix, UnixDatagram};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
@@ -60,6 +62,10 @@ fn a_server_stops_after_the_delay() {
     assert!(std::net::TcpStream::connect(operators).is_err());
 }
 
+fn read_to_end(log: &NamedTempFile) -> String {
+    std::fs::read_to_string(log.path()).unwrap()
+}
+
 /// A server whose database cannot be reached, with its log.
 fn without_database(arguments: &[&str]) -> (Child, NamedTempFile) {
     let log = NamedTempFile::new().unwrap();
@@ -72,8 +78,9 @@ fn without_database(arguments: &[&str]) -> (Child, NamedTempFile) {
     (child, log)
 }
 
+/// The log, which has no password.
 fn read(log: &NamedTempFile) -> String {
-    let text = std::fs::read_to_string(log.path()).unwrap();
+    let text = read_to_end(log);
     assert!(!text.contains("s3cret") && !text.contains("joe"), "{text}");
     text
 }
@@ -112,4 +119,43 @@ fn a_server_does_not_wait_for_a_store_that_is_missing() {
     let serve = ["serve", "--listen", "127.0.0.1:0", "--store", &store];
     let output = polynym(&serve).args(["--wait-for-store", LONG]).output().unwrap();
     assert_fails(&output, 1, &["has no store"]);
+}
+
+/// Starts and stops a server whose service manager has this socket, and asserts what it is told.
+fn notify(socket: &UnixDatagram, name: &str) {
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
+    let told = || {
+        let mut buffer = [0; 64];
+        let length = socket.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..length].to_vec()).unwrap()
+    };
+    let mut command = polynym(&["serve", "--ephemeral", "--log", "error"]);
+    let mut child = command.env("NOTIFY_SOCKET", name).stdin(Stdio::null()).spawn().unwrap();
+    assert_eq!(told(), "READY=1");
+    let kill = std::process::Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    assert_eq!(told(), "STOPPING=1");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_service_manager_is_told_the_start_and_the_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    notify(&UnixDatagram::bind(&path).unwrap(), path.to_str().unwrap());
+
+    let name = format!("polynym-test-{}", std::process::id());
+    let address = unix::SocketAddr::from_abstract_name(&name).unwrap();
+    notify(&UnixDatagram::bind_addr(&address).unwrap(), &format!("@{name}"));
+}
+
+#[test]
+fn a_server_starts_even_if_its_service_manager_is_gone() {
+    let log = NamedTempFile::new().unwrap();
+    let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--sample"]);
+    command.env("NOTIFY_SOCKET", "/nowhere/notify").stderr(log.reopen().unwrap());
+    let server = Server::start_with(&mut command, &["--drain-delay", "0"]);
+    until(|| read_to_end(&log).contains("cannot notify the service manager"));
+    server.signal("TERM");
+    assert!(server.wait().success());
 }
