@@ -3,6 +3,7 @@
 
 mod access;
 mod http;
+mod memory;
 mod serve;
 mod store;
 mod telemetry;

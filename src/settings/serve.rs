@@ -6,6 +6,7 @@ use polynym_cli::config::{Values, parse, settings};
 
 use super::access::ServerAccess;
 use super::http::ServerHttp;
+use super::memory;
 use super::store::{StoreChoice, StoreSettings};
 use super::telemetry::Telemetry;
 
@@ -24,8 +25,9 @@ settings! {
         pub sample: bool = switch,
         /// Serve an empty temporary store for tests, on a free port, and print the address as JSON.
         pub ephemeral: bool = switch,
-        /// Maximum memory for cached pages of the embedded store.
-        pub cache: usize = ("SIZE", "1GiB", parse::cache_size),
+        /// Maximum memory for cached pages of the embedded store; by default, a quarter of the
+        /// memory limit of the server's cgroup, and at most 1GiB.
+        pub cache: usize = ("SIZE", "", cache),
         /// Maximum memory for hints of identities' owners, 20 bytes for each; 0 for no hints.
         pub hints: usize = ("SIZE", "64MiB", parse::size),
         /// Let concurrent mutations share a sync to the disk.
@@ -119,6 +121,10 @@ fn choose_store(serve: &mut Serve, values: &mut Values<'_>) {
 
 fn tenants(text: &str) -> Result<Tenants, String> {
     parse::choice(&[("open", Tenants::Open), ("closed", Tenants::Closed)])(text)
+}
+
+fn cache(text: &str) -> Result<usize, String> {
+    if text.is_empty() { Ok(memory::cache_bytes()) } else { parse::cache_size(text) }
 }
 
 fn threads(text: &str) -> Result<usize, String> {

@@ -42,10 +42,9 @@ fn absent_values_have_defaults() {
     let serve: Serve = load(&[], &[]).unwrap();
     assert_eq!(serve.access.listen, ["127.0.0.1:7171".parse().unwrap()]);
     assert_eq!(serve.location.store, StoreChoice::Embedded("./polynym-data".into()));
-    assert_eq!(
-        (serve.cache, serve.group_commit, serve.coalesce, serve.sample),
-        (1 << 30, true, true, false)
-    );
+    assert_eq!((serve.group_commit, serve.coalesce, serve.sample), (true, true, false));
+    // A quarter of this machine's limit, if it has one.
+    assert!((1 << 20..=1 << 30).contains(&serve.cache), "{}", serve.cache);
     let bench: Bench = load(&[], &[]).unwrap();
     assert_eq!((bench.connections, bench.client.server.as_str()), (4, "http://127.0.0.1:7171"));
 }
