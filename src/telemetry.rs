@@ -1,5 +1,7 @@
 //! The set-up of logs, metrics and traces. Other modules record them.
 
+mod process;
+
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+
+use process::Process;
 
 /// Starts logging to standard error as text, or with `json`, as one JSON object per line. `filter`
 /// is a level such as `info`, or levels of modules such as `polynym=debug,warn`. The HTTP/2 library
@@ -54,7 +58,10 @@ const BUILD: Metric = ("polynym_build_info", "Always 1, with the program's versi
 
 /// The metrics of this process.
 #[derive(Clone)]
-pub struct Metrics(PrometheusHandle);
+pub struct Metrics {
+    recorded: PrometheusHandle,
+    process: Process,
+}
 
 impl Metrics {
     /// Starts recording metrics. Sets `counters` to 0, and describes `others`, which have labels or
@@ -82,19 +89,19 @@ impl Metrics {
         }
         describe_gauge!(BUILD.0, BUILD.1);
         gauge!(BUILD.0, "version" => env!("CARGO_PKG_VERSION")).set(1);
-        Ok(Self(handle))
+        Ok(Self { recorded: handle, process: Process::new() })
     }
 
     /// All metrics in the text format of Prometheus.
     pub fn render(&self) -> String {
-        self.0.render()
+        self.recorded.render() + &self.process.render()
     }
 
     /// Runs upkeep in a loop: drains the samples of histograms.
     pub async fn upkeep(&self) -> Infallible {
         loop {
             tokio::time::sleep(UPKEEP_INTERVAL).await;
-            self.0.run_upkeep();
+            self.recorded.run_upkeep();
         }
     }
 }

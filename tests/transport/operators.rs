@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use polynym_store_common::operations::Operation;
 use regex::Regex;
@@ -122,7 +122,7 @@ fn served_documented_and_drawn_metrics_agree() {
         documented.iter().filter(|(name, _)| !MONGODB.contains(&name.as_str())).cloned().collect();
     assert_eq!(served, here, "served, and documented");
 
-    let metric = Regex::new("polynym_[a-z_]+").unwrap();
+    let metric = Regex::new("(?:polynym|process)_[a-z_]+").unwrap();
     for path in ["deploy/grafana.json", "deploy/prometheus-rules.yaml", "docs/runbook.md"] {
         let text = read(path);
         let base = |name: &str| {
@@ -139,6 +139,47 @@ fn served_documented_and_drawn_metrics_agree() {
             assert_eq!(drawn, names(&documented), "drawn, and documented");
         }
     }
+}
+
+/// The value of a metric without labels.
+fn value(scraped: &str, name: &str) -> f64 {
+    let line = scraped.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("{name} is not in\n{scraped}")).parse().unwrap()
+}
+
+#[test]
+fn metrics_of_the_process_are_those_of_the_system() {
+    let address = free_address();
+    let begun = SystemTime::now();
+    let server = Server::start(&["--sample", "--admin-listen", &address.to_string()]);
+    assert!(server.run(&["user", "list"]).status.success());
+    let of_system = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", server.id()));
+    let descriptors = || fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count() as f64;
+    let idle = descriptors();
+    let open: Vec<_> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    until(|| descriptors() >= idle + 40.0);
+
+    let scraped = metrics(address);
+    let fds = value(&scraped, "process_open_fds");
+    assert!((idle + 40.0..idle + 60.0).contains(&fds), "{fds}, where {idle} were open");
+    drop(open);
+    let limits = of_system("limits").unwrap();
+    let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
+    let limit: f64 = limit.split_whitespace().next().unwrap().parse().unwrap();
+    assert_eq!(value(&scraped, "process_max_fds"), limit);
+    let memory = value(&scraped, "process_resident_memory_bytes");
+    assert!(memory > server.memory() as f64 / 2.0 && memory < 4e9, "{memory}");
+    let start = value(&scraped, "process_start_time_seconds");
+    let [first, last] = [begun, SystemTime::now()]
+        .map(|time| time.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64());
+    assert!((first..=last).contains(&start), "{first} {start} {last}");
+
+    let used = value(&scraped, "process_cpu_seconds_total");
+    assert!(used > 0.0 && used < 600.0, "{used}");
+    until(|| {
+        assert!(server.run(&["user", "list"]).status.success());
+        value(&metrics(address), "process_cpu_seconds_total") > used
+    });
 }
 
 #[test]

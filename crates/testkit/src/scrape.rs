@@ -56,9 +56,10 @@ pub fn kinds(text: &str) -> BTreeSet<(String, String)> {
 pub fn documented() -> BTreeSet<(String, String)> {
     let text = std::fs::read_to_string(crate::root().join("docs/metrics.md")).unwrap();
     let row = |line: &str| {
-        let mut cells = line.strip_prefix("| `polynym_")?.split(" | ");
-        let name = format!("polynym_{}", cells.next()?.trim_end_matches('`'));
-        Some((name, cells.next()?.to_owned()))
+        let mut cells = line.strip_prefix("| `")?.split(" | ");
+        let name = cells.next()?.trim_end_matches('`');
+        let is_metric = name.starts_with("polynym_") || name.starts_with("process_");
+        is_metric.then_some((name.to_owned(), cells.next()?.to_owned()))
     };
     text.lines().filter_map(row).collect()
 }
