@@ -188,11 +188,27 @@ impl Credentials {
         names: &[String],
         now: SystemTime,
     ) -> Option<&Arc<Caller>> {
-        let credential = self.tokens.get(token.id())?;
+        let credential = self.with_token(token, names)?;
+        (!credential.has_expired(now)).then_some(&credential.caller)
+    }
+
+    /// The credential of this token and a certificate of these names, even if it has expired.
+    fn with_token(&self, token: Token<'_>, names: &[String]) -> Option<&Credential> {
+        let credential: &Credential = self.tokens.get(token.id())?;
         let is_valid = credential.token.as_ref().is_some_and(|hash| hash.matches(token))
-            && credential.certificate.as_ref().is_none_or(|name| names.contains(name))
-            && !credential.has_expired(now);
-        is_valid.then_some(&credential.caller)
+            && credential.certificate.as_ref().is_none_or(|name| names.contains(name));
+        is_valid.then_some(credential)
+    }
+
+    /// The name of the caller whose token this is, if the token has expired.
+    pub fn expired_caller(
+        &self,
+        token: Token<'_>,
+        names: &[String],
+        now: SystemTime,
+    ) -> Option<&str> {
+        let credential = self.with_token(token, names)?;
+        credential.has_expired(now).then_some(&credential.caller.name)
     }
 }
 

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::HeaderMap;
@@ -14,6 +14,7 @@ use http::header::AUTHORIZATION;
 use super::caller::Caller;
 use super::caller_state::CallerStates;
 use super::credentials::Credentials;
+use super::expiry::ExpiryGauges;
 use super::rate_limiter::RateLimits;
 use super::tally::Counts;
 use super::token::Token;
@@ -24,6 +25,9 @@ pub const CREDENTIALS_BROKEN: (&str, &str) = (
     "polynym_credentials_broken",
     "1 while the credentials file is invalid and the previous credentials stay in use",
 );
+
+/// The interval between two updates of gauges.
+const GAUGE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The authentication of callers.
 #[derive(Debug)]
@@ -108,6 +112,15 @@ impl Access {
         file.current.load().caller(token, names, SystemTime::now()).cloned()
     }
 
+    /// The id of the token in these headers, and the name of its caller, if it has expired.
+    pub fn expired_token(&self, headers: &HeaderMap, names: &[String]) -> Option<(String, String)> {
+        let Self::File(file) = self else { return None };
+        let token = headers.get(AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()))?;
+        let credentials = file.current.load();
+        let caller = credentials.expired_caller(token, names, SystemTime::now())?;
+        Some((token.id().to_owned(), caller.to_owned()))
+    }
+
     /// The caller of these headers, as by [`Self::caller`], if its token has not been revoked since
     /// `began`, even if the same token was made again.
     pub fn caller_since(&self, headers: &HeaderMap, began: Instant) -> Option<Arc<Caller>> {
@@ -139,16 +152,28 @@ impl Access {
             .collect()
     }
 
-    /// Reloads the file in a loop. An invalid file changes nothing.
+    /// Reloads the file and updates the gauges in a loop. An invalid file changes nothing.
     pub async fn reload(&self) -> Infallible {
         let Self::File(file) = self else { return std::future::pending().await };
         let path = file.path.clone();
         let read = move || reload::content(&path);
-        reload::watch(file.initial.clone(), read, |content| file.apply(content)).await
+        let reload = reload::watch(file.initial.clone(), read, |content| file.apply(content));
+        tokio::select! {
+            never = reload => never,
+            never = file.update_gauges() => never,
+        }
     }
 }
 
 impl CredentialsFile {
+    async fn update_gauges(&self) -> Infallible {
+        let mut gauges = ExpiryGauges::default();
+        loop {
+            gauges.set(&self.current.load(), SystemTime::now());
+            tokio::time::sleep(GAUGE_INTERVAL).await;
+        }
+    }
+
     fn apply(&self, content: &Content) {
         let credentials = content
             .as_ref()

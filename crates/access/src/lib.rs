@@ -7,6 +7,7 @@ mod call;
 mod caller;
 mod caller_state;
 mod credentials;
+mod expiry;
 mod file;
 #[cfg(test)]
 mod fuzz;
@@ -21,6 +22,7 @@ pub use call::{Call, CallPurpose};
 pub use caller::{Caller, Tenants};
 pub use caller_state::{BatchShare, CallerState, CallerStates, ComputeLock, MAX_BATCHES};
 pub use credentials::{Credential, Credentials, CredentialsError};
+pub use expiry::CREDENTIAL_EXPIRES;
 pub use file::{Access, CREDENTIALS_BROKEN};
 pub use permit::{ActiveCount, MAX_METHODS, MethodCounts, Permit, share_of};
 pub use rate_limiter::RateLimits;

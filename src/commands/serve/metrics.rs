@@ -3,7 +3,7 @@
 use polynym::grpc;
 use polynym::readiness::READY;
 use polynym::telemetry::Metric;
-use polynym_access::CREDENTIALS_BROKEN;
+use polynym_access::{CREDENTIAL_EXPIRES, CREDENTIALS_BROKEN};
 use polynym_directory::{CLOCK_AHEAD, DISPLACED};
 use polynym_embedded as embedded;
 use polynym_layers::coalesce;
@@ -25,7 +25,7 @@ pub const COUNTERS: [Metric; 6] = [
 ];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 30] = [
+pub const OTHERS: [Metric; 31] = [
     READY,
     transport::CALLS,
     transport::CALL_SECONDS,
@@ -37,6 +37,7 @@ pub const OTHERS: [Metric; 30] = [
     transport::CERTIFICATE_BROKEN,
     transport::CERTIFICATE_DAYS_LEFT,
     CREDENTIALS_BROKEN,
+    CREDENTIAL_EXPIRES,
     CLOCK_AHEAD,
     grpc::RESOLVE_READS,
     grpc::WATCHES,

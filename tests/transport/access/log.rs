@@ -1,19 +1,22 @@
 //! The log lines of mutations and of calls, and the traces that they belong to.
 
 use std::fs::{self, File};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
 use serde_json::Value;
 use testkit::stubs::directory_service_client::DirectoryServiceClient;
 
-use tonic::Request;
+use tonic::{Code, Request};
 
 use super::{Callers, call, connect};
 use crate::calls::{email, identity};
 use crate::collector::collector;
+use crate::scrape::{free_address, metrics};
 use crate::server::{Server, polynym};
 
+/// The maximum time of a reload.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const CANARY: &str = "canary-4711@example.com";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,4 +119,58 @@ async fn spans_of_sampled_calls_go_to_a_collector() {
     let spans = sent.windows(10).filter(|window| *window == b"rpc.method").count();
     assert_eq!(spans, 1, "the other call is in no trace that is sampled");
     assert!(!has(b"canary") && !has(b"joe"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_token_leaves_its_id_in_the_log_and_in_a_metric() {
+    let callers = Callers::new();
+    let good = callers.create("good", "resolver", "*");
+    let expired = callers.run(&["create", "former", "--role", "resolver", "--expires", "1s"]);
+    let expired = expired.trim_end();
+    std::thread::sleep(Duration::from_millis(1_100));
+    let (log, operators) = (callers.folder.path().join("log"), free_address());
+    let mut command =
+        polynym(&["serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--credentials"]);
+    command.arg(callers.path()).stderr(File::create(&log).unwrap());
+    let admin = ["--sample", "--admin-listen", &operators.to_string()];
+    let server = Server::start_with(&mut command, &admin);
+    let channel = connect(&server).await;
+
+    let id = expired.split('_').nth(1).unwrap();
+    let other = format!("pn_{id}_{}", "A".repeat(43));
+    for token in [expired, &other, &good] {
+        let path = "/polynym.v1.DirectoryService/ResolveIdentity";
+        let request =
+            v1::ResolveIdentityRequest { identifier: Some(email(CANARY)), ..Default::default() };
+        let header = format!("Bearer {token}");
+        let answer: Result<v1::ResolveIdentityResponse, _> =
+            call(&channel, path, Some(&header), request).await;
+        let is_known = token == good;
+        let code = if is_known { Code::NotFound } else { Code::Unauthenticated };
+        assert_eq!(answer.unwrap_err().code(), code);
+    }
+    let scraped = metrics(operators);
+    let seconds = |caller: &str| {
+        let name = format!("polynym_credential_expires_seconds{{caller=\"{caller}\"}} ");
+        let value = scraped.lines().find_map(|line| line.strip_prefix(&name));
+        value.unwrap_or_else(|| panic!("{scraped}")).parse::<f64>().unwrap()
+    };
+    assert!((-3_600.0..0.0).contains(&seconds("former")), "{scraped}");
+    let year = 365.0 * 86_400.0;
+    assert!((year - 3_600.0..=year + 86_400.0).contains(&seconds("good")), "{scraped}");
+
+    callers.run(&["revoke", "former"]);
+    let (since, revoked) = (Instant::now(), "{caller=\"former\"} NaN\n");
+    while !metrics(operators).contains(revoked) {
+        assert!(since.elapsed() < TIMEOUT, "{}", metrics(operators));
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    drop(server);
+
+    let text = fs::read_to_string(log).unwrap();
+    assert!(!text.contains(expired) && !text.contains(&good), "{text}");
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let refused: Vec<_> = lines.filter(|line| line["token"].is_string()).collect();
+    assert_eq!(refused.len(), 1, "{text}");
+    assert_eq!((&refused[0]["token"], &refused[0]["caller"]), (&id.into(), &"former".into()));
 }

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use http::{HeaderMap, Request};
 use tonic::Status;
 
+use crate::log_throttle::LogThrottle;
 use crate::method::{Method, Requirement};
 use crate::protocol;
 use polynym_access::{Access, Call, CallPurpose, Caller};
+
+/// Throttles the log while callers use expired tokens.
+static EXPIRED_TOKENS: LogThrottle = LogThrottle::new();
 
 /// Reads and checks the headers that say why a call is made.
 pub type ReadPurpose = fn(&HeaderMap) -> Result<CallPurpose, Status>;
@@ -56,10 +60,10 @@ impl Authorization {
         if method.requirement == Requirement::Nothing {
             return Ok(None);
         }
-        let caller = self
-            .access
-            .caller(request.headers(), names)
-            .ok_or_else(|| Refusal { call: None, status: protocol::credential_invalid() })?;
+        let caller = self.access.caller(request.headers(), names).ok_or_else(|| {
+            self.log_expired(request.headers(), names);
+            Refusal { call: None, status: protocol::credential_invalid() }
+        })?;
         let (purpose, rejection) = match (self.read_purpose)(request.headers()) {
             Ok(purpose) => (purpose, None),
             Err(status) => (CallPurpose::default(), Some(status)),
@@ -76,5 +80,19 @@ impl Authorization {
         }
         request.extensions_mut().insert(call.clone());
         Ok(Some(call))
+    }
+
+    /// Logs the id of a token that was refused because it has expired. Strangers, whose tokens the
+    /// file does not have, write nothing.
+    fn log_expired(&self, headers: &HeaderMap, names: &[String]) {
+        let Some((token, caller)) = self.access.expired_token(headers, names) else { return };
+        if let Some(suppressed) = EXPIRED_TOKENS.step() {
+            tracing::warn!(
+                token,
+                caller,
+                suppressed,
+                "refused an expired token: make another with `polynym token create`"
+            );
+        }
     }
 }
