@@ -106,3 +106,42 @@ fn hold_of(policies: &v1::Policies, kind: Kind) -> Option<ProtoDuration> {
         Kind::Url => holds.url,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use polynym_directory::model::policies::{Policies, Policy};
+    use polynym_presentation::policy::{Policy as Presented, Value};
+
+    use super::*;
+
+    fn presented(path: &str) -> &'static Presented {
+        Presented::find(path).unwrap_or_else(|| panic!("no {path}"))
+    }
+
+    /// The value of a duration, which is absent if it is zero.
+    fn time(seconds: u64) -> Value {
+        let seconds = i64::try_from(seconds).unwrap();
+        Value::Time((seconds != 0).then_some(ProtoDuration { seconds, nanos: 0 }))
+    }
+
+    #[test]
+    fn people_read_the_defaults_and_the_maxima_that_apply() {
+        for policy in POLICIES {
+            let (default, max) = match policy {
+                Policy::Switch(field) => (Value::Switch(field.default), None),
+                Policy::Window(field, max) => (time(field.default.as_secs()), Some(max.as_secs())),
+                Policy::Count(field, max) => {
+                    (Value::Count(field.default.try_into().unwrap()), Some(u64::from(*max)))
+                }
+            };
+            let presented = presented(policy.path());
+            let max = max.map(|max| i64::try_from(max).unwrap());
+            assert_eq!((presented.default, presented.max), (default, max), "{}", policy.path());
+        }
+        for kind in Kind::ALL {
+            let hold = Policies::default().holds.get(&kind).copied().unwrap_or_default();
+            let presented = presented(&format!("holds.{kind}"));
+            assert_eq!(presented.default, time(hold.as_secs()), "{kind}");
+        }
+    }
+}

@@ -7,6 +7,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod apply;
 mod bench;
 mod bulk;
 mod client;

@@ -54,7 +54,9 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
     (
         "examples of forms and values",
         &[
+            ".json",
             ".proto",
+            ".yaml",
             "attributesHex.x6c6f67696e436f756e74",
             "attributes_hex.x706c616e",
             "github/583231",
@@ -63,6 +65,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "package.Service/Method",
             "polynym-VERSION-x86_64-linux.cdx.json",
             "provider/subject",
+            "tenants.yaml",
             "YYYYMMDDHHMM",
         ],
     ),

@@ -71,6 +71,12 @@ impl Session {
         Self { client, settings, purpose: Purpose::default() }
     }
 
+    /// The same session for another tenant.
+    pub fn with_tenant(&self, tenant: &str) -> Self {
+        let settings = ClientSettings { tenant: tenant.to_owned(), ..self.settings.clone() };
+        Self { client: self.client.clone(), settings, purpose: self.purpose.clone() }
+    }
+
     /// The client.
     pub fn client(&self) -> &Client {
         &self.client

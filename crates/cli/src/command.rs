@@ -5,8 +5,8 @@ use clap::Subcommand;
 use super::client::health;
 use super::offline::{completions, id, man, openapi, token};
 use super::tenant::{self, renormalize, usage};
-use super::{attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
-use crate::config::{Flags, Health, Top};
+use super::{apply, attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
+use crate::config::{Flags, Server, Top};
 
 /// The commands that open no store.
 #[derive(Subcommand)]
@@ -29,6 +29,12 @@ pub enum Command {
     /// Show, set and delete tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),
+    /// Make the tenants of a server what files describe.
+    #[command(after_help = apply::EXAMPLES)]
+    Apply(apply::Apply),
+    /// Print tenants as a file for `apply`.
+    #[command(after_help = apply::get::EXAMPLES)]
+    Get(apply::get::Get),
     /// Import users from a file of JSON Lines or CSV.
     #[command(after_help = transfer::arguments::IMPORT_EXAMPLES)]
     Import(transfer::arguments::Import),
@@ -64,7 +70,7 @@ pub enum Command {
     Usage(usage::Usage),
     /// Check that a server can answer calls.
     #[command(after_help = health::EXAMPLES)]
-    Health(Flags<Health>),
+    Health(Flags<Server>),
     /// Measure a running server under load.
     #[command(after_help = bench::EXAMPLES)]
     Bench(bench::Run),

@@ -16,8 +16,9 @@ mod tests;
 mod top;
 mod values;
 
-pub use client::{Bench, Caller, ChangeClient, Client, Health, Output, Purpose};
+pub use client::{Bench, Caller, ChangeClient, ChangeServer, Client, Output, Purpose, Server};
 pub use error::{SettingError, SettingErrors};
+pub use file::unknown as unknown_key;
 pub use flags::{Flags, share_file_with};
 pub use setting::{Setting, settings};
 pub use top::Top;

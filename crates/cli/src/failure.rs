@@ -19,6 +19,8 @@ pub enum Failure {
     Call(Box<FailedCall>),
     /// Any other failure.
     Other(String),
+    /// A dry run found changes, and printed them.
+    WouldChange,
     /// The error was already printed.
     AlreadyReported,
     /// The reader of standard output closed it.

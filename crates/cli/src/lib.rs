@@ -2,6 +2,7 @@
 //! failures. The commands in `offline` need no server; all others are clients of a server's API.
 //! The program adds the commands that open a store.
 
+mod apply;
 mod attribute;
 mod bench;
 mod bulk;
@@ -44,6 +45,8 @@ pub fn run(command: Command, program: clap::Command) -> Result<(), Failure> {
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),
+        Command::Apply(command) => client::block_on(apply::run(command)),
+        Command::Get(command) => client::block_on(apply::get::run(command)),
         Command::Inbox(command) => client::block_on(inbox::run(command)),
         Command::Usage(command) => client::block_on(tenant::usage::run(command)),
         Command::Import(command) => client::block_on(transfer::import::run(command)),

@@ -13,7 +13,7 @@ use polynym_proto::google::rpc::Status as RpcStatus;
 
 impl Failure {
     /// Reports the failure on standard error, and as JSON on standard output with `--json`.
-    /// The exit status is 2 for wrong usage, 1 for a failure, 130 after Ctrl-C, and 0 if the reader
+    /// The exit status is 2 for wrong usage and for the changes of a dry run of `apply`, 1 for a failure, 130 after Ctrl-C, and 0 if the reader
     /// closed standard output.
     pub fn report(&self) -> ExitCode {
         match self {
@@ -33,6 +33,7 @@ impl Failure {
                 }
             }
             Failure::Other(message) => eprintln!("error: {message}"),
+            Failure::WouldChange => return ExitCode::from(2),
             Failure::AlreadyReported => {}
             Failure::PipeClosed => return ExitCode::SUCCESS,
             Failure::Interrupted => return ExitCode::from(130),

@@ -1,6 +1,6 @@
 //! `polynym tenant`.
 
-mod delete;
+pub mod delete;
 mod events;
 mod history;
 mod policies;
@@ -45,7 +45,7 @@ them know, and continue if this command is stopped.";
 const LIST: &str = "Example:\n  polynym tenant list";
 
 /// Tenants in one page.
-const PAGE_SIZE: i32 = 1_000;
+pub const PAGE_SIZE: i32 = 1_000;
 
 #[derive(Subcommand)]
 pub enum Tenant {

@@ -50,6 +50,14 @@ pub fn argument(duration: Option<&Message>) -> String {
     format!("{number}{letter}")
 }
 
+/// A duration for the command line that loses nothing, such as `30d` or `1500ms`.
+pub fn exact_argument(duration: Option<&Message>) -> String {
+    match duration.filter(|duration| duration.nanos != 0) {
+        Some(fractional) => format!("{}ms", of(Some(*fractional)).as_millis()),
+        None => argument(duration),
+    }
+}
+
 /// A duration in its largest unit, such as `30 days`.
 pub fn largest_unit(duration: Duration) -> String {
     let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX).max(1);
@@ -120,6 +128,16 @@ mod tests {
         assert!(of_parts("1", "weeks").is_err());
         for wrong in ["", "d", "3", "-1d", "99999999999999999999d", "1x"] {
             assert!(parse_message(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn exact_arguments_lose_nothing() {
+        for (millis, written) in [(0, "0d"), (86_400_000, "1d"), (1_500, "1500ms"), (90_000, "90s")]
+        {
+            let duration = Duration::from_millis(millis);
+            assert_eq!(exact_argument(Some(&duration.try_into().unwrap())), written);
+            assert_eq!(parse(written), Some(duration));
         }
     }
 

@@ -19,6 +19,10 @@ pub struct Policy {
     pub meaning: &'static str,
     /// The type, and the field.
     pub field: Field,
+    /// The value in a new tenant.
+    pub default: Value,
+    /// The maximum: the seconds of a duration, or the number. None for a switch.
+    pub max: Option<i64>,
 }
 
 /// The field of a policy.
@@ -43,6 +47,16 @@ pub enum Value {
     Count(i32),
 }
 
+const DAY: i64 = 86_400;
+const YEAR: Option<i64> = Some(365 * DAY);
+const TEN_YEARS: Option<i64> = Some(3_650 * DAY);
+const OFF: Value = Value::Switch(false);
+const NO_TIME: Value = Value::Time(None);
+
+const fn days(count: i64) -> Value {
+    Value::Time(Some(Duration { seconds: count * DAY, nanos: 0 }))
+}
+
 /// The policies, in the order of forms and tables.
 pub static POLICIES: &[Policy] = &[
     Policy {
@@ -52,6 +66,8 @@ pub static POLICIES: &[Policy] = &[
         meaning: "An email address that a user gives up is reserved for its former owner for this \
                   time.",
         field: Time(|policies| &mut policies.holds.get_or_insert_default().email),
+        default: NO_TIME,
+        max: TEN_YEARS,
     },
     Policy {
         path: "holds.handle",
@@ -59,6 +75,8 @@ pub static POLICIES: &[Policy] = &[
         name: "handles are held for",
         meaning: "A handle that a user gives up is reserved for its former owner for this time.",
         field: Time(|policies| &mut policies.holds.get_or_insert_default().handle),
+        default: days(30),
+        max: TEN_YEARS,
     },
     Policy {
         path: "holds.phone",
@@ -67,6 +85,8 @@ pub static POLICIES: &[Policy] = &[
         meaning: "A phone number that a user gives up is reserved for its former owner for this \
                   time.",
         field: Time(|policies| &mut policies.holds.get_or_insert_default().phone),
+        default: NO_TIME,
+        max: TEN_YEARS,
     },
     Policy {
         path: "holds.social",
@@ -74,6 +94,8 @@ pub static POLICIES: &[Policy] = &[
         name: "socials are held for",
         meaning: "An account that a user gives up is reserved for its former owner for this time.",
         field: Time(|policies| &mut policies.holds.get_or_insert_default().social),
+        default: NO_TIME,
+        max: TEN_YEARS,
     },
     Policy {
         path: "holds.url",
@@ -82,6 +104,8 @@ pub static POLICIES: &[Policy] = &[
         meaning: "A profile URL that a user gives up is reserved for its former owner for this \
                   time.",
         field: Time(|policies| &mut policies.holds.get_or_insert_default().url),
+        default: NO_TIME,
+        max: TEN_YEARS,
     },
     Policy {
         path: "hide_unverified",
@@ -89,6 +113,8 @@ pub static POLICIES: &[Policy] = &[
         name: "hide unverified",
         meaning: "A look-up does not find a user by an identity that nobody has verified.",
         field: Switch(|policies| &mut policies.hide_unverified),
+        default: OFF,
+        max: None,
     },
     Policy {
         path: "verified_wins",
@@ -96,6 +122,8 @@ pub static POLICIES: &[Policy] = &[
         name: "verified wins",
         meaning: "A user who verifies an identity takes it from another user who has not.",
         field: Switch(|policies| &mut policies.verified_wins),
+        default: OFF,
+        max: None,
     },
     Policy {
         path: "phone_takeover_after",
@@ -104,6 +132,8 @@ pub static POLICIES: &[Policy] = &[
         meaning: "A user who verifies a phone number takes it from another whose verification is \
                   older by this time; 0 for never.",
         field: Time(|policies| &mut policies.phone_takeover_after),
+        default: NO_TIME,
+        max: TEN_YEARS,
     },
     Policy {
         path: "keep_primary_identity",
@@ -111,6 +141,8 @@ pub static POLICIES: &[Policy] = &[
         name: "keep primary identity",
         meaning: "A primary identity cannot be unlinked while the user has others of its kind.",
         field: Switch(|policies| &mut policies.keep_primary_identity),
+        default: OFF,
+        max: None,
     },
     Policy {
         path: "keep_last_identity",
@@ -118,6 +150,8 @@ pub static POLICIES: &[Policy] = &[
         name: "keep last identity",
         meaning: "The last identity of a user cannot be unlinked.",
         field: Switch(|policies| &mut policies.keep_last_identity),
+        default: OFF,
+        max: None,
     },
     Policy {
         path: "allow_lookalikes",
@@ -125,6 +159,8 @@ pub static POLICIES: &[Policy] = &[
         name: "allow look-alikes",
         meaning: "A new handle may look like the handle of another user.",
         field: Switch(|policies| &mut policies.allow_lookalikes),
+        default: OFF,
+        max: None,
     },
     Policy {
         path: "restore_window",
@@ -132,6 +168,8 @@ pub static POLICIES: &[Policy] = &[
         name: "deleted users are kept for",
         meaning: "A deleted user can be restored for this time, and is purged after it.",
         field: Time(|policies| &mut policies.restore_window),
+        default: days(30),
+        max: TEN_YEARS,
     },
     Policy {
         path: "undo_window",
@@ -139,6 +177,8 @@ pub static POLICIES: &[Policy] = &[
         name: "merges can be undone for",
         meaning: "A merge can be undone for this time.",
         field: Time(|policies| &mut policies.undo_window),
+        default: days(7),
+        max: YEAR,
     },
     Policy {
         path: "history_retention",
@@ -146,6 +186,8 @@ pub static POLICIES: &[Policy] = &[
         name: "history is kept for",
         meaning: "Events and former owners are kept for this time; 0 turns the history off.",
         field: Time(|policies| &mut policies.history_retention),
+        default: days(400),
+        max: TEN_YEARS,
     },
     Policy {
         path: "inbox_retention",
@@ -153,6 +195,8 @@ pub static POLICIES: &[Policy] = &[
         name: "notices are kept for",
         meaning: "A notice stays in an inbox for this time.",
         field: Time(|policies| &mut policies.inbox_retention),
+        default: days(90),
+        max: TEN_YEARS,
     },
     Policy {
         path: "inbox_limit",
@@ -160,6 +204,8 @@ pub static POLICIES: &[Policy] = &[
         name: "notices in an inbox",
         meaning: "An inbox keeps this many notices, the latest ones.",
         field: Count(|policies| &mut policies.inbox_limit),
+        default: Value::Count(1_000),
+        max: Some(10_000),
     },
     Policy {
         path: "rule_notices",
@@ -167,6 +213,8 @@ pub static POLICIES: &[Policy] = &[
         name: "rule notices",
         meaning: "Users get a notice when they lose an identity, are merged, disabled or restored.",
         field: Switch(|policies| &mut policies.rule_notices),
+        default: OFF,
+        max: None,
     },
 ];
 
@@ -198,11 +246,16 @@ impl Policy {
 
     /// Sets the value to that of other policies.
     pub fn copy(&self, from: &Policies, to: &mut Policies) {
-        let mut from = from.clone();
-        match self.field {
-            Switch(field) => *field(to) = *field(&mut from),
-            Time(field) => *field(to) = *field(&mut from),
-            Count(field) => *field(to) = *field(&mut from),
+        self.set(self.value(from), to);
+    }
+
+    /// Sets the value. One of another type changes nothing.
+    pub fn set(&self, value: Value, policies: &mut Policies) {
+        match (self.field, value) {
+            (Switch(field), Value::Switch(on)) => *field(policies) = on,
+            (Time(field), Value::Time(time)) => *field(policies) = time,
+            (Count(field), Value::Count(count)) => *field(policies) = count,
+            _ => {}
         }
     }
 }
@@ -240,6 +293,16 @@ mod tests {
             assert_eq!(set.map(|other| other.path).collect::<Vec<_>>(), [policy.path]);
         }
         assert_eq!(Policy::find("inbox_limit").unwrap().flag(), "inbox-limit");
+    }
+
+    #[test]
+    fn defaults_have_the_types_of_their_fields() {
+        for policy in POLICIES {
+            let mut policies = Policies::default();
+            policy.set(policy.default, &mut policies);
+            assert_eq!(policy.value(&policies), policy.default, "{}", policy.path);
+            assert_eq!(policy.max.is_none(), matches!(policy.field, Switch(_)), "{}", policy.path);
+        }
     }
 
     #[test]

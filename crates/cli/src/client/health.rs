@@ -7,7 +7,7 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
 use super::Session;
-use crate::config::{Flags, Health};
+use crate::config::{Flags, Server};
 use crate::failure::Failure;
 use crate::output;
 
@@ -18,7 +18,7 @@ Examples:
 
 Exit status: 0 the server is SERVING; 1 it is not, or cannot be reached.";
 
-pub async fn run(flags: Flags<Health>) -> Result<(), Failure> {
+pub async fn run(flags: Flags<Server>) -> Result<(), Failure> {
     let limit = flags.load()?.caller.timeout;
     let session = Session::open(&flags).await?;
     let mut client = HealthClient::new(session.client().connection());

@@ -48,8 +48,8 @@ settings! {
 }
 
 settings! {
-    /// The server to check.
-    pub struct Health {
+    /// The server of a command without `--tenant`.
+    pub struct Server {
         /// The server to call.
         pub server: String = ("URL", "http://127.0.0.1:7171", server),
         /// The caller.
@@ -75,6 +75,16 @@ settings! {
     pub struct ChangeClient {
         /// The server.
         pub client: Client,
+        /// The purpose.
+        pub purpose: Purpose,
+    }
+}
+
+settings! {
+    /// The server of a command that changes tenants by name, with the purpose of its calls.
+    pub struct ChangeServer {
+        /// The server.
+        pub server: Server,
         /// The purpose.
         pub purpose: Purpose,
     }
@@ -122,9 +132,15 @@ impl From<Client> for ChangeClient {
     }
 }
 
-impl From<Health> for ChangeClient {
-    fn from(Health { server, caller, output }: Health) -> Self {
+impl From<Server> for ChangeClient {
+    fn from(Server { server, caller, output }: Server) -> Self {
         Client { server, tenant: String::new(), caller, output }.into()
+    }
+}
+
+impl From<ChangeServer> for ChangeClient {
+    fn from(ChangeServer { server, purpose }: ChangeServer) -> Self {
+        Self { purpose, ..server.into() }
     }
 }
 

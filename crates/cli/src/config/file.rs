@@ -64,7 +64,8 @@ impl File {
     }
 }
 
-fn unknown(known: &[&str], key: &str) -> String {
+/// The error of an unknown key, with the known key that is most like it.
+pub fn unknown(known: &[&str], key: &str) -> String {
     let likeness = |candidate: &&&str| (strsim::jaro_winkler(candidate, key) * 1e6) as u32;
     match known.iter().max_by_key(likeness).filter(|nearest| likeness(nearest) > 800_000) {
         Some(nearest) => format!("unknown key; did you mean {nearest}?"),

@@ -61,7 +61,8 @@ pub async fn delete_with_users(session: &Session) -> Result<(), Failure> {
     wait(session).await
 }
 
-async fn send(
+/// Sends the request.
+pub async fn send(
     session: &Session,
     request: DeleteTenantRequest,
 ) -> Result<DeleteTenantResponse, Failure> {
@@ -80,7 +81,7 @@ fn confirm(tenant: &str) -> Result<(), Failure> {
 }
 
 /// Polls the tenant until it is deleted.
-async fn wait(session: &Session) -> Result<(), Failure> {
+pub async fn wait(session: &Session) -> Result<(), Failure> {
     loop {
         match session.poll_tenant().await {
             Err(error) if error.code() == Code::NotFound => return Ok(()),
