@@ -13,8 +13,8 @@ use polynym_proto::google::rpc::Status as RpcStatus;
 
 impl Failure {
     /// Reports the failure on standard error, and as JSON on standard output with `--json`.
-    /// The exit status is 2 for wrong usage and for the changes of a dry run of `apply`, 1 for a failure, 130 after Ctrl-C, and 0 if the reader
-    /// closed standard output.
+    /// The exit status is 2 for wrong usage and for the changes of a dry run of `apply`, 1 for a
+    /// failure, 130 after Ctrl-C, and 0 if the reader closed standard output.
     pub fn report(&self) -> ExitCode {
         match self {
             Failure::Config(errors) => {

@@ -1,9 +1,9 @@
 //! `polynym apply` and `polynym get`: tenants as files.
 //!
 //! `source` finds and bounds the files, `node` reads them as trees, and `reader` checks them and
-//! makes tenants of them, with `definition`, all before the first call. `plan` compares the tenants
-//! with those of the server, `show` prints the differences, and `change` applies them. `document` and `write` make a
-//! file of tenants, and `schema` describes such files.
+//! makes tenants of them, with `definition`, all before the first call. `plan` compares them with
+//! those of the server, `show` prints the differences, and `change` applies them. `document` and
+//! `write` make a file of tenants, and `schema` describes such files.
 
 mod change;
 mod definition;
