@@ -42,9 +42,8 @@ pub fn between(before: &Policies, after: &Policies) -> Vec<Difference> {
         None => "default".to_owned(),
     };
     add(HANDLES.to_owned(), Some(is_listed(before)), Some(is_listed(after)));
-    let lists: [fn(&Policies) -> BTreeMap<String, String>; 2] = [handles, definitions];
-    for list in lists {
-        let (old, new) = (list(before), list(after));
+    let lists = [(handles(before), handles(after)), (definitions(before), definitions(after))];
+    for (old, new) in lists {
         let paths: BTreeSet<_> = old.keys().chain(new.keys()).collect();
         for path in paths {
             add(path.clone(), old.get(path).cloned(), new.get(path).cloned());

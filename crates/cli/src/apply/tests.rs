@@ -44,7 +44,7 @@ fn a_tenant_has_defaults_and_what_the_file_names() {
     assert!(policies.verified_wins && !policies.hide_unverified);
     assert_eq!((policies.inbox_limit, policies.undo_window.unwrap().seconds), (7, 5_400));
     assert_eq!(policies.restore_window, defaults().restore_window);
-    let holds = policies.holds.clone().unwrap();
+    let holds = policies.holds.unwrap();
     let seconds =
         [holds.email, holds.handle, holds.phone].map(|time| time.map(|time| time.seconds));
     assert_eq!(seconds, [Some(604_800), Some(0), None]);
