@@ -15,10 +15,11 @@ use polynym_directory::{Directory, Error};
 /// The gauge of the state.
 pub const READY: Metric = ("polynym_ready", "1 while the server is ready for calls, else 0");
 
-/// The pause between two checks of the store, and the limit of the first one.
+/// The pause between two checks of the store.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// The time after which a store without an answer is unavailable.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time after which a store without an answer is unavailable. A check of a cluster of which a
+/// part is away takes up to two seconds.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The states of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,11 +74,11 @@ impl Readiness {
         self.0.subscribe()
     }
 
-    /// Checks the store for the first time, so that a server whose store answers within
-    /// [`CHECK_INTERVAL`] is ready from its first call on. Later calls have no effect.
+    /// Checks the store for the first time, so that a server whose store answers in
+    /// time is ready from its first call on. Later calls have no effect.
     pub async fn opened(&self, directory: &Directory) {
         if self.state() == State::Opening {
-            let checked = timeout(CHECK_INTERVAL, directory.check()).await;
+            let checked = timeout(CHECK_TIMEOUT, directory.check()).await;
             self.set(checked.map_or(State::StoreUnavailable, State::checked));
         }
     }

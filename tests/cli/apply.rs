@@ -162,7 +162,7 @@ fn all_faults_of_all_files_are_reported_and_nothing_is_changed() {
     let path = |name: &str| folder.path().join("files").join(name).display().to_string();
     fs::create_dir(folder.path().join("files")).unwrap();
     let good = "tenants:\n  - name: acme\n    policies:\n      undo_window: 9d\n";
-    let bad = "tenants:\n  - name: acme\n    policies:\n      undo_windw: 1d\n      \
+    let bad = "tenants:\n  - name: acme\n    policies:\n      undo_wind: 1d\n      \
                inbox_limit: 10001\n      rule_notices: 7\n";
     for (name, text) in
         [("a.yaml", good), ("b.yml", bad), ("c.json", "{\"tenants\": [}"), (".d.yaml", "x: 1")]
@@ -173,7 +173,7 @@ fn all_faults_of_all_files_are_reported_and_nothing_is_changed() {
     let (a, b) = (path("a.yaml"), path("b.yml"));
     let expected = [
         format!("error: {b}:2:11: tenant acme is described at {a}:2:11, too"),
-        format!("error: {b}:4:7: undo_windw: unknown key; did you mean undo_window?"),
+        format!("error: {b}:4:7: undo_wind: unknown key; did you mean undo_window?"),
         format!("error: {b}:5:20: write a number from 1 to 10000"),
         format!("error: {b}:6:21: write true or false"),
         format!("error: {}:1:", path("c.json")),

@@ -8,6 +8,8 @@ use clap::Parser;
 use polynym::arguments::{Arguments, Command};
 use polynym::settings::{LogFormat, Serve, StoreChoice};
 
+/// The time to close a store.
+const CLOSING: Duration = Duration::from_secs(20);
 /// The default of `--drain-delay` under a service manager.
 const DRAIN_DELAY: Duration = Duration::from_secs(5);
 
@@ -41,7 +43,7 @@ fn the_unit_starts_the_server_with_the_example() {
     assert_eq!(settings.telemetry.log_format, LogFormat::Json);
 
     let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
-    assert!(Duration::from_secs(stop.parse().unwrap()) > DRAIN_DELAY + settings.drain);
+    assert!(Duration::from_secs(stop.parse().unwrap()) > DRAIN_DELAY + settings.drain + CLOSING);
 }
 
 #[test]

@@ -73,7 +73,7 @@ async fn invalid_uris_are_explained() {
     let set = servers::one_member().await;
     let error = refusal(&format!("mongodb://{}/", set.host(0))).await;
     assert!(matches!(error, OpenError::Uri(_)), "{error}");
-    let error = refusal("mongodb://127.0.0.1:1/polynym?serverSelectionTimeoutMS=200").await;
+    let error = refusal("mongodb://127.0.0.1:1/polynym?serverSelectionTimeoutMS=2000").await;
     assert!(matches!(error, OpenError::Unreachable(_)), "{error}");
 }
 
@@ -120,7 +120,7 @@ async fn a_server_that_waits_serves_once_its_database_is_there() {
     let factory = Databases::of_set(set, "").factory();
     factory.mongo().await.unwrap();
     let (address, name) = (free_address(), factory.name().await);
-    let options = "directConnection=true&serverSelectionTimeoutMS=200";
+    let options = "directConnection=true&serverSelectionTimeoutMS=2000";
     let store = format!("mongodb://{address}/{name}?{options}");
     let log = tempfile::NamedTempFile::new().unwrap();
     let errors = log.reopen().unwrap();

@@ -156,12 +156,13 @@ fn metrics_of_the_process_are_those_of_the_system() {
     let of_system = |file: &str| fs::read_to_string(format!("/proc/{}/{file}", server.id()));
     let descriptors = || fs::read_dir(format!("/proc/{}/fd", server.id())).unwrap().count() as f64;
     let idle = descriptors();
-    let open: Vec<_> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // More than are counted: a call may have been open still.
+    let open: Vec<_> = (0..50).map(|_| TcpStream::connect(address).unwrap()).collect();
     until(|| descriptors() >= idle + 40.0);
 
     let scraped = metrics(address);
     let fds = value(&scraped, "process_open_fds");
-    assert!((idle + 40.0..idle + 60.0).contains(&fds), "{fds}, where {idle} were open");
+    assert!((idle + 40.0..idle + 80.0).contains(&fds), "{fds}, where {idle} were open");
     drop(open);
     let limits = of_system("limits").unwrap();
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
@@ -227,14 +228,14 @@ fn readiness_follows_the_store() {
     let ready = || page(address, "/readyz");
     let gauge = |value: &str| metrics(address).contains(&format!("\npolynym_ready {value}\n"));
     let (file, moved) = (folder.path().join("directory.redb"), folder.path().join("moved.redb"));
-    assert!(ready().0 == 200 && gauge("1"));
+    until(|| ready().0 == 200 && gauge("1"));
 
     fs::rename(&file, &moved).unwrap();
     until(|| ready() == (503, "the store does not answer\n".to_owned()));
-    assert!(gauge("0") && !server.run(&["health"]).status.success());
+    assert!(gauge("0"));
+    until(|| !server.run(&["health"]).status.success());
     fs::rename(&moved, &file).unwrap();
-    until(|| ready() == (200, "ready\n".to_owned()));
-    assert!(gauge("1"));
+    until(|| ready() == (200, "ready\n".to_owned()) && gauge("1"));
     until(|| server.run(&["health"]).status.success());
 }
 

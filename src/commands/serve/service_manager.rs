@@ -40,7 +40,10 @@ impl ServiceManager {
 }
 
 fn send(name: &OsStr, state: &str) -> io::Result<()> {
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address(name)?).map(drop)
+    let socket = UnixDatagram::unbound()?;
+    // A service manager that reads nothing holds up neither the start nor the stop.
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(state.as_bytes(), &address(name)?).map(drop)
 }
 
 /// The address of a socket. Linux has names outside the file system, too, which begin with `@`.

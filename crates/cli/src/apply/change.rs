@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use super::difference::between;
-use super::plan::{Action, Step, compare, request};
+use super::node::Fault;
+use super::plan::{Action, Step, compare, deletion, request, without_request_id};
 use super::reader::{Declared, defaults};
 use super::show;
 use crate::client::Session;
@@ -21,27 +22,59 @@ const PAUSE_MILLIS: std::ops::Range<u64> = 20..200;
 
 /// Applies the steps in their order, and waits for deletions.
 pub async fn apply(session: &Session, steps: Vec<Step<'_>>) -> Result<(), Failure> {
-    let mut deleted = Vec::new();
-    for step in steps {
-        let session = session.with_tenant(&step.tenant);
-        match step.action {
+    let (count, mut deleted) = (steps.len(), Vec::new());
+    for (done, step) in steps.into_iter().enumerate() {
+        let (name, session) = (step.tenant.clone(), session.with_tenant(&step.tenant));
+        let outcome = match step.action {
             Action::Create(declared) | Action::Update(declared) => {
-                set(&session, declared, step).await?;
+                set(&session, declared, step).await
             }
-            Action::Delete => {
-                let Step { tenant, etag, .. } = step;
-                let request = DeleteTenantRequest { tenant, etag, ..Default::default() };
-                delete::send(&session, request).await?;
-                deleted.push(session);
-            }
+            Action::Delete => remove(&session, step.etag).await.map(|()| deleted.push(session)),
+        };
+        if let Err(failure) = outcome {
+            let tenant = printable(&name);
+            eprintln!("stopped at {tenant}, after {done} of {count} tenants: run this again");
+            return Err(without_request_id(failure));
         }
     }
     for session in deleted {
-        let tenant = session.tenant();
-        eprintln!("{} is being deleted, even if this command is stopped", printable(&tenant));
         delete::wait(&session).await?;
     }
     Ok(())
+}
+
+/// Begins the deletion of the session's tenant, which has this etag.
+async fn remove(session: &Session, mut etag: String) -> Result<(), Failure> {
+    let tenant = session.tenant();
+    for _ in 0..MAX_ATTEMPTS {
+        let request = DeleteTenantRequest { tenant: tenant.clone(), etag, ..Default::default() };
+        match session.admin().delete_tenant(request).await {
+            Ok(_) => {
+                let tenant = printable(&tenant);
+                eprintln!("{tenant} is being deleted, even if this command is stopped");
+                return Ok(());
+            }
+            Err(error) if error.reason() == ETAG_MISMATCH => {}
+            Err(error) => return Err(session.failure(error)),
+        }
+        pause().await;
+        match deletion(session).await? {
+            Some(again) => etag = again.etag,
+            None => return Ok(()),
+        }
+    }
+    Err(changed_by_others(&tenant))
+}
+
+async fn pause() {
+    tokio::time::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLIS))).await;
+}
+
+fn changed_by_others(tenant: &str) -> Failure {
+    let tenant = printable(tenant);
+    Failure::Other(format!(
+        "{tenant} was changed by others during each of {MAX_ATTEMPTS} attempts: run this again"
+    ))
 }
 
 /// Makes a tenant what the files describe.
@@ -51,22 +84,20 @@ async fn set(session: &Session, declared: &Declared, first: Step<'_>) -> Result<
         if attempt(session, declared, &step).await? {
             return Ok(());
         }
-        tokio::time::sleep(Duration::from_millis(fastrand::u64(PAUSE_MILLIS))).await;
+        pause().await;
         let mut faults = Vec::new();
         match compare(session, declared, &mut faults).await? {
             Some(again) => step = again,
             None => {
-                let fault = faults.pop().map(|fault| Failure::Other(fault.message));
-                return fault.map_or(Ok(()), Err);
+                let rejected = faults.pop();
+                let failure = |rule: Fault| Failure::Other(printable(&rule.message).into_owned());
+                return rejected.map_or(Ok(()), |rule| Err(failure(rule)));
             }
         }
         eprintln!("{} was changed meanwhile, and is compared again", printable(&declared.name));
         show::step(session, &step)?;
     }
-    let (name, attempts) = (printable(&declared.name), MAX_ATTEMPTS);
-    Err(Failure::Other(format!(
-        "{name} was changed by others during each of {attempts} attempts: run this again"
-    )))
+    Err(changed_by_others(&declared.name))
 }
 
 /// Makes a change. Returns false if the tenant differs from the one that was compared.
@@ -81,7 +112,13 @@ async fn attempt(session: &Session, declared: &Declared, step: &Step<'_>) -> Res
     match session.admin().update_tenant(request(declared, &etag, false)).await {
         Ok(_) => Ok(true),
         Err(error) if error.reason() == ETAG_MISMATCH => Ok(false),
-        Err(error) => Err(session.failure(error)),
+        Err(error) => {
+            if matches!(step.action, Action::Create(_)) {
+                let name = printable(&declared.name);
+                eprintln!("{name} was created with the policies of a new tenant");
+            }
+            Err(session.failure(error))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
+use super::reader::MAX_TENANTS;
 use super::{document, write};
 use crate::client::Session;
 use crate::config::{Flags, Server};
@@ -48,6 +49,9 @@ pub async fn run(command: Get) -> Result<(), Failure> {
         found.into_iter().partition(|tenant| tenant.delete_time.is_some());
     for tenant in leaving {
         eprintln!("{} is being deleted, and left out", printable(&tenant.tenant));
+    }
+    if tenants.len() > MAX_TENANTS {
+        eprintln!("apply takes at most {MAX_TENANTS} tenants at once: print some by their names");
     }
     let file = document::of_tenants(&tenants);
     if session.json() || command.output == Format::Json {

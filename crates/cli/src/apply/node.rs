@@ -1,5 +1,7 @@
 //! YAML as a tree whose nodes have positions. JSON is read as YAML.
 
+use std::borrow::Cow;
+
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, StrInput};
 
 /// The maximum depth of nested lists and mappings.
@@ -81,7 +83,8 @@ impl Fault {
 /// # Errors
 /// The first fault of its syntax.
 pub fn parse(file: usize, text: &str) -> Result<Vec<Node>, Fault> {
-    let mut tree = Tree { file, parser: Parser::new_from_str(text) };
+    let text = with_whole_characters(text);
+    let mut tree = Tree { file, parser: Parser::new_from_str(&text) };
     let mut documents = Vec::new();
     loop {
         match tree.next()?.0 {
@@ -93,6 +96,43 @@ pub fn parse(file: usize, text: &str) -> Result<Vec<Node>, Fault> {
             _ => {}
         }
     }
+}
+
+/// A text of JSON with one escape of YAML, `\U0001F600`, for each pair of escaped surrogates
+/// (RFC 8259, section 7), which YAML does not have. Other texts stay.
+fn with_whole_characters(text: &str) -> Cow<'_, str> {
+    let mut rest = text;
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    if !is_json || !text.contains("\\u") {
+        return Cow::Borrowed(text);
+    }
+    let mut whole = String::with_capacity(text.len());
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        whole += before;
+        let found = surrogates(escape);
+        // An escaped backslash begins no other escape.
+        let length = if found.is_some() { 12 } else { 1 + usize::from(escape.len() > 1) };
+        let length = (length..=escape.len()).find(|end| escape.is_char_boundary(*end));
+        let (own, next) = escape.split_at(length.unwrap_or(escape.len()));
+        match found {
+            Some(character) => whole += &format!("\\U{:08X}", u32::from(character)),
+            None => whole += own,
+        }
+        rest = next;
+    }
+    Cow::Owned(whole + rest)
+}
+
+/// The character of two escapes of surrogates at the beginning of a text.
+fn surrogates(text: &str) -> Option<char> {
+    let unit = |at: usize| {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let pair = [unit(0)?, unit(6)?];
+    let mut characters = char::decode_utf16(pair);
+    characters.next()?.ok().filter(|character| character.len_utf16() == 2)
 }
 
 /// The value of a scalar, by the core schema of YAML 1.2.
@@ -222,5 +262,19 @@ mod tests {
             assert!(position.is_none_or(|at| fault.position.line == at.line), "{text}: {fault:?}");
         }
         assert_eq!(parse(7, "# nothing\n").unwrap(), []);
+    }
+
+    #[test]
+    fn escapes_of_json_are_read() {
+        for (text, value) in [
+            (r#"["\ud83d\ude00 \u00e9"]"#, "\u{1f600} \u{e9}"),
+            (r#"["\\\\ud83d\\\\ude00"]"#, r"\\ud83d\\ude00"),
+            (r#"["a\\\\\ud83d\ude00"]"#, "a\\\\\u{1f600}"),
+        ] {
+            let documents = parse(0, text).unwrap();
+            let Data::List(items) = &documents[0].data else { panic!("{documents:?}") };
+            assert_eq!(items[0].data, Data::Text(value.to_owned()), "{text}");
+        }
+        assert!(parse(0, r#"["\ud83d"]"#).is_err());
     }
 }

@@ -1,14 +1,17 @@
 //! The plan: the differences between the files and the server.
 
+use std::collections::BTreeSet;
+
 use prost_types::FieldMask;
 
 use super::difference::{self, Difference, between};
 use super::node::Fault;
 use super::reader::{Declared, defaults};
 use crate::client::Session;
-use crate::failure::Failure;
+use crate::failure::{FailedCall, Failure};
 use crate::output::printable;
 use crate::tenant::delete;
+use polynym_client::reasons::UPDATE_MASK_INVALID;
 use polynym_client::{Error, Kind};
 use polynym_proto::v1::{DeleteTenantRequest, Tenant, UpdateTenantRequest};
 
@@ -36,6 +39,14 @@ pub enum Action<'a> {
     Delete,
 }
 
+/// A failure whose remedy is to run the command again: it has no request ids.
+pub fn without_request_id(failure: Failure) -> Failure {
+    match failure {
+        Failure::Call(call) => Failure::Call(Box::new(FailedCall { request_id: None, ..*call })),
+        failure => failure,
+    }
+}
+
 /// The changes that make the tenants of the server what files describe. The server checks each of
 /// them without applying it; what it rejects of the files is added to `faults`.
 pub async fn steps<'a>(
@@ -45,12 +56,17 @@ pub async fn steps<'a>(
     faults: &mut Vec<Fault>,
 ) -> Result<Vec<Step<'a>>, Failure> {
     let mut steps = Vec::new();
+    let unchanged = |tenant: &str, failure: Failure| {
+        eprintln!("nothing was changed: {} cannot be compared", printable(tenant));
+        without_request_id(failure)
+    };
     for declared in tenants {
-        let session = session.with_tenant(&declared.name);
-        steps.extend(compare(&session, declared, faults).await?);
+        let compared = compare(&session.with_tenant(&declared.name), declared, faults).await;
+        steps.extend(compared.map_err(|failure| unchanged(&declared.name, failure))?);
     }
-    for name in pruned {
-        steps.extend(deletion(&session.with_tenant(name)).await?);
+    for name in pruned.iter().collect::<BTreeSet<_>>() {
+        let deletion = deletion(&session.with_tenant(name)).await;
+        steps.extend(deletion.map_err(|failure| unchanged(name, failure))?);
     }
     Ok(steps)
 }
@@ -70,6 +86,10 @@ pub async fn compare<'a>(
     }
     let wanted = match session.admin().update_tenant(request(declared, "", true)).await {
         Ok(answer) => answer.tenant.unwrap_or_default(),
+        Err(error) if error.reason() == UPDATE_MASK_INVALID => {
+            let rule = "the server is older than this command, and lacks some of its policies";
+            return Err(Failure::Other(rule.to_owned()));
+        }
         Err(error) if error.kind() == Kind::InvalidArgument => {
             faults.push(fault(declared, &error));
             return Ok(None);
@@ -107,9 +127,12 @@ async fn find(session: &Session) -> Result<Option<Tenant>, Failure> {
 }
 
 /// The deletion of the session's tenant; none if it does not exist, or is being deleted.
-async fn deletion(session: &Session) -> Result<Option<Step<'static>>, Failure> {
-    let Some(Tenant { etag, delete_time, .. }) = find(session).await? else { return Ok(None) };
+pub async fn deletion(session: &Session) -> Result<Option<Step<'static>>, Failure> {
     let tenant = session.tenant();
+    let Some(Tenant { etag, delete_time, .. }) = find(session).await? else {
+        eprintln!("there is no tenant {}", printable(&tenant));
+        return Ok(None);
+    };
     if delete_time.is_some() {
         eprintln!("{} is being deleted already", printable(&tenant));
         return Ok(None);

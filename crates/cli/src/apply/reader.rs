@@ -19,6 +19,11 @@ pub const MAX_NAME: usize = 63;
 /// The maximum number of reserved handles.
 pub const MAX_HANDLES: usize = 1_000;
 
+/// The maximum number of faults that are collected.
+const MAX_FAULTS: usize = 1_000;
+/// The characters of an unknown key in a fault.
+const MAX_SHOWN: usize = 100;
+
 /// The list of tenants of a file.
 pub const TENANTS: &str = "tenants";
 /// The name of a tenant or an attribute.
@@ -80,9 +85,11 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Adds a fault.
+    /// Adds a fault, unless there are many.
     pub fn fault(&mut self, position: Position, message: impl Into<String>) {
-        self.faults.push(Fault::new(position, message));
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(Fault::new(position, message));
+        }
     }
 
     fn document(&mut self, document: Node) {
@@ -182,6 +189,10 @@ impl Reader<'_> {
 
     fn handles(&mut self, node: Node) -> Option<ReservedHandles> {
         let position = node.position;
+        if node.data == Data::Null {
+            self.fault(position, "write [] for no handles, or remove the key for those by default");
+            return None;
+        }
         let mut handles = Vec::new();
         for node in self.items(node) {
             let Some(handle) = text(&node) else {
@@ -213,10 +224,8 @@ impl Reader<'_> {
         let mut found: Vec<(Key, Node)> = Vec::new();
         for (key, value) in entries {
             if !known.contains(&key.text.as_str()) {
-                self.fault(
-                    key.position,
-                    format!("{}: {}", key.text, unknown_key(known, &key.text)),
-                );
+                let shown: String = key.text.chars().take(MAX_SHOWN).collect();
+                self.fault(key.position, format!("{shown}: {}", unknown_key(known, &shown)));
             } else if found.iter().any(|(other, _)| other.text == key.text) {
                 self.fault(key.position, format!("{} is written twice", key.text));
             } else {

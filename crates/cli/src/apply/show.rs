@@ -9,6 +9,15 @@ use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 
+/// The outcome of printing. If the reader has closed standard output, the work goes on, and the exit
+/// status is that of the work.
+fn printed(outcome: Result<(), Failure>) -> Result<(), Failure> {
+    match outcome {
+        Err(Failure::PipeClosed) => Ok(()),
+        outcome => outcome,
+    }
+}
+
 /// Prints a step with its differences.
 pub fn step(session: &Session, step: &Step<'_>) -> Result<(), Failure> {
     let Step { tenant, action, differences, .. } = step;
@@ -20,7 +29,7 @@ pub fn step(session: &Session, step: &Step<'_>) -> Result<(), Failure> {
     if session.json() {
         let differences: Vec<_> = differences.iter().map(json_of).collect();
         let object = json!({ "tenant": tenant, "action": word, "differences": differences });
-        return output::print_json(&object);
+        return printed(output::print_json(&object));
     }
     let mut text = format!("{sign} tenant {}\n", printable(tenant));
     for difference in differences {
@@ -28,7 +37,7 @@ pub fn step(session: &Session, step: &Step<'_>) -> Result<(), Failure> {
         let note = if is_named { "" } else { " (not in the files: as in a new tenant)" };
         text += &format!("    {}{note}\n", printable(&line(difference)));
     }
-    output::print(&text)
+    printed(output::print(&text))
 }
 
 /// Whether the files name a policy, or the list that it is in.
@@ -77,21 +86,21 @@ impl Summary {
     pub fn show(&self, session: &Session) -> Result<(), Failure> {
         let Self { created, updated, deleted, unchanged, is_dry_run } = self;
         if session.json() {
-            return output::print_json(&json!({
+            return printed(output::print_json(&json!({
                 "created": created,
                 "updated": updated,
                 "deleted": deleted,
                 "unchanged": unchanged,
                 "dryRun": is_dry_run,
-            }));
+            })));
         }
         let [create, update, delete] = match is_dry_run {
             true => ["to create", "to update", "to delete"],
             false => ["created", "updated", "deleted"],
         };
-        output::print(&format!(
+        printed(output::print(&format!(
             "tenants: {created} {create}, {updated} {update}, {deleted} {delete}, {unchanged} \
              unchanged\n"
-        ))
+        )))
     }
 }

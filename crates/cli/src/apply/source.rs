@@ -13,6 +13,8 @@ use crate::output::printable;
 pub const MAX_BYTES: usize = 8 << 20;
 /// The maximum number of files.
 const MAX_FILES: usize = 1_000;
+/// The maximum number of faults that are shown.
+const MAX_SHOWN: usize = 100;
 /// The endings of the files of a directory.
 const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
 
@@ -63,7 +65,10 @@ pub fn failure(sources: &[Source], mut faults: Vec<Fault>) -> Failure {
         };
         printable(&line).into_owned()
     };
-    let lines: Vec<_> = faults.iter().map(line).collect();
+    let mut lines: Vec<_> = faults.iter().take(MAX_SHOWN).map(line).collect();
+    if faults.len() > MAX_SHOWN {
+        lines.push(format!("and {} more", faults.len() - MAX_SHOWN));
+    }
     Failure::Other(format!("{}\nnothing was changed", lines.join("\nerror: ")))
 }
 
@@ -76,7 +81,7 @@ fn list(path: &Path) -> Result<Vec<PathBuf>, String> {
     let is_own = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        ENDINGS.contains(&ending) && !name.starts_with('.') && path.is_file()
+        ENDINGS.contains(&ending) && !name.starts_with('.') && !path.is_dir()
     };
     let entries = fs::read_dir(path).map_err(|error| error.to_string())?;
     let paths = entries.map(|entry| entry.map(|entry| entry.path()));

@@ -61,7 +61,7 @@ fn a_tenant_has_defaults_and_what_the_file_names() {
 
 #[test]
 fn all_faults_are_found_at_once() {
-    let first = "tenants:\n  - name: acme\n    policies:\n      undo_windw: 1d\n      \
+    let first = "tenants:\n  - name: acme\n    policies:\n      undo_wind: 1d\n      \
                  verified_wins: on\n      undo_window: 366d\n      inbox_limit: 0\n      \
                  inbox_limit: 5\n    colour: red\n  - policies: {}\n";
     let second = "tenants:\n  - name: acme\n  - name: Beta\n    holds: {fax: 1d}\n    \
@@ -69,7 +69,7 @@ fn all_faults_are_found_at_once() {
                   - {name: a, type: text}\n      - {type: int}\n      - {name: a}\n";
     let found = faults(&[first, second, "a: [}", "", "tenants: 7\n"]);
     let expected = [
-        (0, 4, "undo_windw: unknown key; did you mean undo_window?"),
+        (0, 4, "undo_wind: unknown key; did you mean undo_window?"),
         (0, 5, "write true or false"),
         (0, 6, "at most 365 days"),
         (0, 7, "write a number from 1 to 10000"),
