@@ -300,6 +300,17 @@ fn a_killed_run_is_finished_by_the_next() {
 }
 
 #[test]
+fn a_reader_that_leaves_stops_no_change() {
+    let (server, folder) = start();
+    let path = write(folder.path(), "tenants.yaml", &large_file());
+    let (mut child, lines) = paused(&server, &path);
+    drop(lines);
+    assert!(child.wait().unwrap().success());
+    let all = tenants(&server);
+    assert!((0..4).all(|n| all.contains_key(&format!("t{n}"))), "{all:?}");
+}
+
+#[test]
 fn tenants_are_deleted_only_by_name_and_without_users() {
     let (server, folder) = start();
     let path = write(folder.path(), "all.yaml", "tenants: [{name: acme}]\n");

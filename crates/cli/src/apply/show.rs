@@ -9,8 +9,8 @@ use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 
-/// The outcome of printing. If the reader has closed standard output, the work goes on, and the exit
-/// status is that of the work.
+/// The outcome of printing. If the reader has closed standard output, the work goes on, and the
+/// exit status is that of the work.
 fn printed(outcome: Result<(), Failure>) -> Result<(), Failure> {
     match outcome {
         Err(Failure::PipeClosed) => Ok(()),
