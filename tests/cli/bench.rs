@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{assert_fails, json, stderr};
-use crate::server::{Server, polynym};
+use crate::server::{Server, polynym, signal};
 
 const QUICK: [&str; 6] = ["--warmup", "0.05", "--concurrency", "4", "--connections", "2"];
 
@@ -243,9 +243,7 @@ fn ctrl_c_prints_the_measurements_so_far() {
         ["bench", "health", "--json", "--duration", "600", "--warmup", "0", "--server", &proxy.url];
     let bench = polynym(&arguments).stdout(Stdio::piped()).spawn().unwrap();
     proxy.wait_for_calls();
-    assert!(
-        Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success()
-    );
+    signal(bench.id(), "INT");
 
     let output = bench.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json as value;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::client::{one, text};
 use super::{assert_fails, json, stderr, stdout};
-use crate::server::{Server, polynym};
+use crate::server::{Server, polynym, signal};
 
 /// The id of no user.
 const NOBODY: &str = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
@@ -174,8 +174,7 @@ fn an_operation_stops_at_ctrl_c_and_goes_on_by_its_id() {
     while count(&server, "state = DISABLED") == 0 {
         assert!(start.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
     }
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(sent.unwrap().success());
+    signal(child.id(), "INT");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{output:?}");
     assert!(stderr(&output).contains("--operation-id leavers"), "{output:?}");

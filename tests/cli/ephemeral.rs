@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 use super::{json, stderr};
-use crate::server::polynym;
+use crate::server::{polynym, signal};
 
 /// The maximum time for a server to stop on a busy machine.
 const STOP: Duration = Duration::from_secs(60);
@@ -93,8 +93,7 @@ fn two_servers_serve_tenants_of_their_own_without_a_word() {
     }
     for server in servers {
         assert!(!is_empty(server.folder.path()));
-        let id = server.child.id().to_string();
-        assert!(std::process::Command::new("kill").arg(id).status().unwrap().success());
+        signal(server.child.id(), "TERM");
         let (status, printed, folder) = server.wait();
         assert_eq!((status.code(), printed.as_str()), (Some(0), ""));
         assert!(is_empty(folder.path()));

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::{assert_fails, json, stderr, stdout};
-use crate::server::{Server, polynym};
+use crate::server::{self, Server, polynym};
 
 fn entries(folder: &Path) -> usize {
     std::fs::read_dir(folder).unwrap().count()
@@ -154,10 +154,7 @@ fn a_signal_stops_a_server_whose_store_is_opening() {
             ["serve", "--listen", "127.0.0.1:0", "--call-timeout", "600s", "--store", &store];
         let mut child = polynym(&arguments).spawn().unwrap();
         let _silent = database.accept().unwrap();
-        let sent = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
-            .status();
-        assert!(sent.unwrap().success());
+        server::signal(child.id(), signal);
         let start = std::time::Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().unwrap() {

@@ -1,5 +1,4 @@
-//! A server under a balancer, an orchestrator or a service manager: what it tells them when it
-//! starts and stops.
+//! A server under a balancer, an orchestrator or a service manager, when it starts and stops.
 
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
@@ -11,21 +10,12 @@ use tempfile::NamedTempFile;
 
 use super::{assert_fails, stderr, stdout};
 use crate::scrape::{free_address, metrics, page};
-use crate::server::{Server, polynym};
+use crate::server::{self, Server, polynym, until};
 
 /// The maximum time of a step on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// A delay that no test waits for.
 const LONG: &str = "600s";
-
-/// Waits until this is true.
-fn until(condition: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < TIMEOUT);
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
 
 /// A server with sample users, and its port for operators.
 fn sample(arguments: &[&str]) -> (Server, SocketAddr) {
@@ -103,10 +93,7 @@ fn a_signal_ends_a_server_that_waits_for_its_database() {
     for signal in ["TERM", "INT"] {
         let (mut child, log) = without_database(&["--wait-for-store", LONG]);
         until(|| read(&log).contains("trying again"));
-        let kill = std::process::Command::new("kill")
-            .args([&format!("-{signal}"), &child.id().to_string()])
-            .status();
-        assert!(kill.unwrap().success());
+        server::signal(child.id(), signal);
         until(|| read(&log).contains("stopped before the store was open"));
         assert_eq!(child.wait().unwrap().code(), Some(0));
     }
@@ -132,8 +119,7 @@ fn notify(socket: &UnixDatagram, name: &str) {
     let mut command = polynym(&["serve", "--ephemeral", "--log", "error"]);
     let mut child = command.env("NOTIFY_SOCKET", name).stdin(Stdio::null()).spawn().unwrap();
     assert_eq!(told(), "READY=1");
-    let kill = std::process::Command::new("kill").arg(child.id().to_string()).status();
-    assert!(kill.unwrap().success());
+    server::signal(child.id(), "TERM");
     assert_eq!(told(), "STOPPING=1");
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

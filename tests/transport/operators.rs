@@ -17,7 +17,7 @@ use tokio_rustls::rustls::{
 };
 
 use crate::scrape::{documented, free_address, kinds, metrics, page, request};
-use crate::server::{Server, polynym};
+use crate::server::{Server, polynym, until};
 use crate::support::tls::Authority;
 
 /// Metrics of a store on MongoDB; tests of a cluster and of the cache check them.
@@ -237,15 +237,6 @@ fn readiness_follows_the_store() {
     fs::rename(&moved, &file).unwrap();
     until(|| ready() == (200, "ready\n".to_owned()) && gauge("1"));
     until(|| server.run(&["health"]).status.success());
-}
-
-/// Waits until this is true.
-fn until(condition: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !condition() {
-        assert!(begun.elapsed() < Duration::from_secs(60));
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// An encrypted connection to the port for operators.

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -32,6 +34,21 @@ pub fn polynym(arguments: &[&str]) -> Command {
         .env("POLYNYM_TIMEOUT", TIMEOUT)
         .env("POLYNYM_CALL_TIMEOUT", TIMEOUT);
     command
+}
+
+/// Sends a signal such as `TERM` to a process.
+pub fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Waits until this is true, at most for a minute.
+pub fn until(condition: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        sleep(Duration::from_millis(10));
+    }
 }
 
 /// A server process on a free port. It is killed on drop.
@@ -113,9 +130,7 @@ impl Server {
 
     /// Sends a signal such as `TERM`.
     pub fn signal(&self, name: &str) {
-        let sent =
-            Command::new("kill").args([&format!("-{name}"), &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
+        signal(self.child.id(), name);
     }
 
     /// The memory of the server in bytes, without its code, which is resident where it has run.

@@ -1,7 +1,7 @@
 //! Interrupted imports, which resume.
 
 use std::io::{Read, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::{Map, json};
 
 use super::{embedded, export, import, import_with_kills, sample};
 use crate::scrape::free_address;
-use crate::server::{Server, polynym};
+use crate::server::{Server, polynym, signal};
 use crate::stderr;
 use crate::stdout;
 
@@ -47,8 +47,7 @@ fn an_interrupted_import_resumes() {
     while !is_begun() {
         sleep(Duration::from_millis(20));
     }
-    let interrupted = Command::new("kill").args(["-INT", &client.id().to_string()]).status();
-    assert!(interrupted.unwrap().success());
+    signal(client.id(), "INT");
     let output = client.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
     assert!(

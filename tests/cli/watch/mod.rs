@@ -4,12 +4,12 @@ mod relay;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use relay::Relay;
 
-use crate::server::{Server, polynym};
+use crate::server::{Server, polynym, signal};
 
 /// A watch and its output.
 struct Watch {
@@ -44,8 +44,7 @@ impl Watch {
 
     /// Ends it as Ctrl-C does.
     fn interrupt(mut self) {
-        let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        signal(self.child.id(), "INT");
         assert_eq!(self.child.wait().unwrap().code(), Some(130));
     }
 }

@@ -10,6 +10,7 @@ use mongodb::options::ClientOptions;
 use mongodb::{Client, Collection};
 use tokio::time::timeout;
 
+use crate::server;
 use crate::servers::{self, Layout, Line, NetworkFaults, ReplicaSet, Side, Signal};
 
 /// The environment variable that makes a child process start a server and wait.
@@ -155,9 +156,7 @@ fn a_killed_test_leaves_no_server_behind() {
     for signal in ["KILL", "INT"] {
         let (mut child, folder) = start_child();
         assert!(folder.is_dir() && is_used(&folder));
-        let sent =
-            Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
+        server::signal(child.id(), signal);
         child.wait().unwrap();
         let since = Instant::now();
         while folder.exists() || is_used(&folder) {

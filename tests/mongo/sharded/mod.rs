@@ -49,7 +49,7 @@ async fn databases() -> Arc<Databases> {
     SHARED.get_or_init(|| Databases::of_cluster(cluster)).clone()
 }
 
-/// The rooms of the suite whose cases read or change what is on several shards.
+/// The rooms of the suite whose cases read or change several shards.
 const ACROSS_SHARDS: [&str; 20] = [
     "concurrency::",
     "duplicates::",
