@@ -80,6 +80,10 @@ def find(name):
     return shutil.which(name) or next((path for path in own if path.exists()), None)
 
 
+def fetch(*command, **options):
+    return run(*command, timeout=INSTALL_SECONDS, **options)
+
+
 def install(name):
     """Installs a linter unless it is there, whole or not at all."""
     draft = TOOLS / f"{name}.new"
@@ -89,13 +93,13 @@ def install(name):
     draft.mkdir(parents=True)
     if name in PACKAGES:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--root-user-action=ignore"]
-        done = run(*pip, "--target", draft, *PACKAGES[name], timeout=INSTALL_SECONDS)
+        done = fetch(*pip, "--target", draft, *PACKAGES[name])
     elif name in MODULES and shutil.which("go"):
-        done = run("go", "install", MODULES[name], env={**os.environ, "GOBIN": str(draft)}, timeout=INSTALL_SECONDS)
+        done = fetch("go", "install", MODULES[name], env={**os.environ, "GOBIN": str(draft)})
         for program in draft.glob("cmd"):
             program.rename(draft / name)
     elif name in DEBIAN and shutil.which("apt-get"):
-        done = run("apt-get", "download", "--quiet", DEBIAN[name], cwd=draft, timeout=INSTALL_SECONDS)
+        done = fetch("apt-get", "download", "--quiet", DEBIAN[name], cwd=draft)
         for package in draft.glob("*.deb"):
             done = run("dpkg-deb", "--extract", package, draft)
             package.unlink()

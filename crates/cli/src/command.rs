@@ -29,7 +29,7 @@ pub enum Command {
     /// Show, set and delete tenants and their policies.
     #[command(subcommand, after_help = tenant::EXAMPLES)]
     Tenant(tenant::Tenant),
-    /// Make the tenants of a server what files describe.
+    /// Change the tenants of a server to what files describe.
     #[command(after_help = apply::EXAMPLES)]
     Apply(apply::Apply),
     /// Print tenants as a file for `apply`.

@@ -40,6 +40,16 @@ pub struct FailedCall {
     pub json: bool,
 }
 
+impl Failure {
+    /// The failure of a command that is to be run again, and takes no request id.
+    pub fn without_request_id(self) -> Self {
+        match self {
+            Self::Call(call) => Self::Call(Box::new(FailedCall { request_id: None, ..*call })),
+            failure => failure,
+        }
+    }
+}
+
 impl From<SettingErrors> for Failure {
     fn from(errors: SettingErrors) -> Self {
         Failure::Config(errors)

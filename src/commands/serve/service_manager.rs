@@ -1,6 +1,5 @@
-//! Tells the service manager that started the server, such as systemd, when the server is ready and
-//! when it stops. The protocol is that of sd_notify: a datagram to the socket that NOTIFY_SOCKET
-//! names.
+//! Notifies the service manager that started the server, such as systemd, of its start and
+//! stop. The protocol is that of sd_notify: a datagram to the socket that NOTIFY_SOCKET names.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,12 +19,12 @@ impl ServiceManager {
         Self { socket: std::env::var_os(SOCKET).filter(|name| !name.is_empty()) }
     }
 
-    /// Tells that the server accepts calls.
+    /// Notifies it that the server accepts calls.
     pub fn ready(&self) {
         self.notify("READY=1");
     }
 
-    /// Tells that the server is about to stop.
+    /// Notifies it that the server is about to stop.
     pub fn stopping(&self) {
         self.notify("STOPPING=1");
     }

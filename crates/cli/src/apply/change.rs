@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::difference::between;
 use super::node::Fault;
-use super::plan::{Action, Step, compare, deletion, request, without_request_id};
+use super::plan::{Action, Step, compare, deletion, request};
 use super::reader::{Declared, defaults};
 use super::show;
 use crate::client::Session;
@@ -34,7 +34,7 @@ pub async fn apply(session: &Session, steps: Vec<Step<'_>>) -> Result<(), Failur
         if let Err(failure) = outcome {
             let tenant = printable(&name);
             eprintln!("stopped at {tenant}, after {done} of {count} tenants: run this again");
-            return Err(without_request_id(failure));
+            return Err(failure.without_request_id());
         }
     }
     for session in deleted {
@@ -77,7 +77,7 @@ fn changed_by_others(tenant: &str) -> Failure {
     ))
 }
 
-/// Makes a tenant what the files describe.
+/// Changes a tenant until it is as the files describe it.
 async fn set(session: &Session, declared: &Declared, first: Step<'_>) -> Result<(), Failure> {
     let mut step = first;
     for _ in 0..MAX_ATTEMPTS {

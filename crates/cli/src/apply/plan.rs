@@ -8,7 +8,7 @@ use super::difference::{self, Difference, between};
 use super::node::Fault;
 use super::reader::{Declared, defaults};
 use crate::client::Session;
-use crate::failure::{FailedCall, Failure};
+use crate::failure::Failure;
 use crate::output::printable;
 use crate::tenant::delete;
 use polynym_client::reasons::UPDATE_MASK_INVALID;
@@ -39,16 +39,8 @@ pub enum Action<'a> {
     Delete,
 }
 
-/// A failure whose remedy is to run the command again: it has no request ids.
-pub fn without_request_id(failure: Failure) -> Failure {
-    match failure {
-        Failure::Call(call) => Failure::Call(Box::new(FailedCall { request_id: None, ..*call })),
-        failure => failure,
-    }
-}
-
-/// The changes that make the tenants of the server what files describe. The server checks each of
-/// them without applying it; what it rejects of the files is added to `faults`.
+/// The changes by which the tenants of the server become as files describe them. The server checks
+/// each without applying it; its rejections are added to `faults`.
 pub async fn steps<'a>(
     session: &Session,
     tenants: &'a [Declared],
@@ -58,7 +50,7 @@ pub async fn steps<'a>(
     let mut steps = Vec::new();
     let unchanged = |tenant: &str, failure: Failure| {
         eprintln!("nothing was changed: {} cannot be compared", printable(tenant));
-        without_request_id(failure)
+        failure.without_request_id()
     };
     for declared in tenants {
         let compared = compare(&session.with_tenant(&declared.name), declared, faults).await;
@@ -109,7 +101,7 @@ pub async fn compare<'a>(
     Ok(Some(Step { tenant: declared.name.clone(), action, differences, etag }))
 }
 
-/// The request that makes a tenant what files describe.
+/// The request by which a tenant becomes as files describe it.
 pub fn request(declared: &Declared, etag: &str, validate_only: bool) -> UpdateTenantRequest {
     UpdateTenantRequest {
         tenant: declared.name.clone(),

@@ -75,7 +75,7 @@ pub fn tenants(sources: &[Source], faults: &mut Vec<Fault>) -> Vec<Declared> {
 
 const NO_TENANTS: &str = "no tenant is described: write a list below `tenants`";
 
-/// What was read so far.
+/// The tenants and faults that were found in files.
 pub struct Reader<'a> {
     sources: &'a [Source],
     faults: &'a mut Vec<Fault>,

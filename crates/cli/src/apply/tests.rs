@@ -1,4 +1,4 @@
-//! Tests of files: what is read of them, what is written, and their schema.
+//! Tests of reading and writing files, and of their schema.
 
 use polynym_presentation::policy::{POLICIES, Policy, Value as PolicyValue};
 use polynym_proto::v1::{AttributeDefinition, AttributeType, ReservedHandles, Tenant};
@@ -244,7 +244,7 @@ fn the_schema_accepts_the_example_and_refuses_wrong_files() {
     }
 }
 
-/// What the schema has as defaults is what files without the policies mean.
+/// The defaults of the schema are the policies of a tenant whose files name none.
 #[test]
 fn the_schema_has_the_defaults() {
     let schema = schema::document();
