@@ -85,6 +85,19 @@ async fn all_chunks(cluster: &Sharded, database: &str) -> Vec<BTreeMap<String, S
     all
 }
 
+/// No zone of a database is left, which would keep the balancer from moving chunks.
+async fn assert_no_zones(cluster: &Sharded, database: &str) {
+    let config = cluster.client().await.database("config");
+    let name = format!("polynym init {database} shard0");
+    for (collection, filter) in [
+        ("tags", doc! { "ns": format!("{database}.users") }),
+        ("shards", doc! { "tags": name }),
+    ] {
+        let found = config.collection::<Document>(collection).find_one(filter).await.unwrap();
+        assert_eq!(found, None, "a zone is left");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_shard_has_chunks_of_every_collection() {
     let cluster = servers::three_shards().await;
@@ -98,6 +111,8 @@ async fn every_shard_has_chunks_of_every_collection() {
         assert_eq!(by_shard(chunks.values()), BTreeMap::from(FOUR_EACH));
     }
     assert_eq!(by_shard(identities.values()), BTreeMap::from(TWO_EACH));
+    assert!(said.iter().any(|line| line.contains("users: 0 empty chunks moved")), "{said:?}");
+    assert_no_zones(cluster, "init_spread").await;
     let store = opens(&uri).await.unwrap();
     for n in 0..100 {
         store.mutate(users::creation(n)).await.unwrap();
@@ -221,7 +236,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_run_is_finished_by_the_next() {
-    runs_are_interrupted_every(61).await;
+    runs_are_interrupted_every(13).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -253,6 +268,7 @@ async fn runs_are_interrupted_every(step: usize) {
             (12, 6, 12),
             "after {lines} steps"
         );
+        assert_no_zones(cluster, &format!("init_stopped{lines}")).await;
         opens(&uri).await.unwrap().mutate(users::creation(1)).await.unwrap();
         lines += step;
     }

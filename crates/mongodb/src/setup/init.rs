@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use mongodb::Database;
-use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
+use mongodb::bson::{Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind};
 
 use crate::client::connect::{connect, disconnect};
@@ -15,17 +15,12 @@ use crate::client::supported::Supported;
 use crate::command::run::run;
 use crate::command::write::WriteCommand;
 use crate::presence::servers::{Presence, ServerDocument};
-use crate::schema::fields::{
-    BULK, ENDED, IDENTITIES, JOURNAL, META, NAMES, NOTICES, SERVERS, TENANTS, USERS,
-};
+use crate::schema::fields::{META, USERS};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, INDEX_TIMEOUT, STEP_TIMEOUT, retry_for, retry_step};
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
-use crate::setup::presplit;
-use crate::setup::presplit::{Range, Step};
-use crate::setup::validators::{
-    CLUSTERED_INDEX, by_order, is_clustered, level, shard_key, validator,
-};
+use crate::setup::validators::{CLUSTERED_INDEX, by_order, is_clustered, level, validator};
+use crate::setup::zones::Zones;
 
 /// The time for which an attempt to change a validator waits for transactions. All other operations
 /// wait for the attempt.
@@ -91,10 +86,10 @@ pub async fn complete(
 }
 
 /// A run of `store init` or a part of an upgrade.
-struct Init<'i> {
-    database: &'i Database,
-    spread: bool,
-    progress: &'i (dyn Fn(&str) + Sync),
+pub struct Init<'i> {
+    pub database: &'i Database,
+    pub spread: bool,
+    pub progress: &'i (dyn Fn(&str) + Sync),
 }
 
 impl Init<'_> {
@@ -230,28 +225,19 @@ impl Init<'_> {
             self.check_servers().await?;
         }
         cluster.enable().await?;
-        for found in found {
-            let name = found.name;
-            self.shard_one(cluster, found).await?;
-            if !self.spread {
-                continue;
+        if !self.spread {
+            for found in found {
+                self.shard_one(cluster, found).await?;
             }
-            match name {
-                IDENTITIES | ENDED => self.spread_hashes(cluster, found, &shards).await?,
-                // These have few documents.
-                TENANTS | NAMES | SERVERS | BULK => {}
-                _ => {
-                    let ranges = match name {
-                        JOURNAL => presplit::of_buckets(shards.len()),
-                        NOTICES => presplit::of_rows(shards.len()),
-                        _ => presplit::of_ids(shards.len()),
-                    };
-                    self.spread_ranges(cluster, name, &ranges, &shards).await?;
-                }
-            }
+            return Ok(());
         }
-
-        Ok(())
+        let zones = Zones::new(self.database, &shards);
+        let are_zoned = zones.add().await.is_ok();
+        let spread = self.spread(cluster, found, &shards, are_zoned.then_some(&zones)).await;
+        if are_zoned {
+            zones.remove().await?;
+        }
+        spread
     }
 
     /// Fails while servers run that are not connected through routers: they would go on to write to
@@ -268,92 +254,6 @@ impl Init<'_> {
             0 => Ok(()),
             count => Err(OpenError::Direct { count }),
         }
-    }
-
-    /// Shards a collection. One from a replica set has documents and lacks the index of a
-    /// hashed key.
-    async fn shard_one(
-        &self,
-        cluster: &Cluster,
-        found: &CollectionState,
-    ) -> Result<(), DriverError> {
-        let (name, key) = (found.name, shard_key(found.name));
-        if found.is_used && found.key.is_none() && key != by_order() {
-            cluster.create_index(name, &key).await?;
-            (self.progress)(&format!("{name}: has an index on {key}"));
-        }
-        let made = cluster.shard(name).await?;
-        let key = cluster.key_of(name).await?.unwrap_or(key);
-        (self.progress)(&format!(
-            "{name}: {} sharded on {key}",
-            if made { "is now" } else { "was" }
-        ));
-        Ok(())
-    }
-
-    /// Gives some hashes of an empty collection to every shard, as MongoDB does when it shards one.
-    /// The balancer spreads collections that are in use or sharded in ranges.
-    async fn spread_hashes(
-        &self,
-        cluster: &Cluster,
-        found: &CollectionState,
-        shards: &[String],
-    ) -> Result<(), DriverError> {
-        let name = found.name;
-        let is_hashed = cluster.key_of(name).await?.is_some_and(|key| key == shard_key(name));
-        // Another run may have done the step.
-        let mut idle_steps = 0;
-        while is_hashed && !found.is_used && idle_steps < 2 {
-            let Some(step) =
-                presplit::next_step(&cluster.hashes(name, shards).await?, shards.len())
-            else {
-                break;
-            };
-            let is_done = match step {
-                Step::Split(middle) => cluster.split(name, &middle.into()).await?,
-                Step::Move(start, shard) => {
-                    cluster.move_empty_chunk(name, &start, &shards[shard]).await?
-                }
-            };
-            idle_steps = if is_done { 0 } else { idle_steps + 1 };
-        }
-        (self.progress)(&format!(
-            "{name}: there are now chunks on {}",
-            chunk_counts(cluster, name, shards).await?
-        ));
-
-        Ok(())
-    }
-
-    /// Splits a collection into ranges, and moves empty chunks to their shards.
-    async fn spread_ranges(
-        &self,
-        cluster: &Cluster,
-        name: &str,
-        ranges: &[Range],
-        shards: &[String],
-    ) -> Result<(), DriverError> {
-        let (mut split, mut moved) = (0, 0);
-        for range in ranges {
-            split += usize::from(cluster.split(name, &range.start).await?);
-        }
-
-        (self.progress)(&format!(
-            "{name}: split at {split} of {} keys, the others were split before",
-            ranges.len()
-        ));
-        let first = Range { start: Bson::MinKey, shard: 0 };
-        for range in [&first].into_iter().chain(ranges) {
-            moved += usize::from(
-                cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?,
-            );
-        }
-
-        let counts = chunk_counts(cluster, name, shards).await?;
-        (self.progress)(&format!(
-            "{name}: {moved} empty chunks moved; there are now chunks on {counts}"
-        ));
-        Ok(())
     }
 
     /// Marks the database as a store.
@@ -380,17 +280,4 @@ impl Init<'_> {
 fn validation_options(name: &str, epoch: i32) -> Document {
     let level = level(name).unwrap_or("moderate");
     doc! { "validator": validator(name, epoch), "validationLevel": level }
-}
-
-/// The number of chunks of a collection on each shard, as text.
-async fn chunk_counts(
-    cluster: &Cluster,
-    name: &str,
-    shards: &[String],
-) -> Result<String, DriverError> {
-    let chunks = cluster.chunks(name).await?;
-    let count = |shard: &String| {
-        format!("{shard} {}", chunks.iter().filter(|chunk| chunk.shard == *shard).count())
-    };
-    Ok(shards.iter().map(count).collect::<Vec<_>>().join(", "))
 }

@@ -41,6 +41,13 @@ impl Tables {
                 let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
                 links.ask(CONFIG, "admin", doc! { internal: 1 }).await
             }
+            "addShardToZone" | "removeShardFromZone" | "updateZoneKeyRange" => {
+                let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
+                let mut zone = doc! { internal: argument };
+                zone.extend(command.into_iter().filter(|(field, _)| field != name));
+                zone.insert("writeConcern", majority());
+                links.ask(CONFIG, "admin", zone).await
+            }
             "createIndexes" | "dropIndexes" => {
                 self.on_owners(&space, database, command, links).await
             }
