@@ -265,6 +265,7 @@ mod tests {
             }
         }
         assert_eq!(methods, rows.len());
-        assert!(counts.iter().all(|count| *count > 5), "{counts:?}");
+        assert_eq!(counts[Role::Monitor as usize], 0);
+        assert!(counts[Role::Resolver as usize..].iter().all(|count| *count > 5), "{counts:?}");
     }
 }

@@ -9,6 +9,7 @@ use tonic_reflection::server::Builder as Reflection;
 use super::handlers::of_service;
 use super::health::HealthApi;
 use super::methods::WATCH;
+use polynym_access::Role;
 use polynym_proto::DESCRIPTORS;
 use polynym_transport::method::{Method, MethodKind, Requirement};
 
@@ -17,7 +18,8 @@ const MAX_BYTES: usize = 4 << 10;
 /// The maximum number of open streams of reflection.
 const MAX_REFLECTIONS: usize = 64;
 
-/// The methods of health, which need no credential, and of reflection.
+/// The methods of health, which need no credential, and of reflection, which
+/// is for all who may call the API.
 ///
 /// # Errors
 /// The descriptors of the API are malformed.
@@ -34,7 +36,7 @@ pub fn methods(reporter: &HealthReporter) -> io::Result<Vec<Method>> {
         Method::new(
             service,
             "ServerReflectionInfo",
-            Requirement::Credential,
+            Requirement::Role(Role::Resolver),
             kind,
             MAX_BYTES,
             handler,

@@ -12,7 +12,7 @@ use axum::routing::get;
 
 use crate::readiness::Readiness;
 use crate::telemetry::Metrics;
-use polynym_access::{Access, Role};
+use polynym_access::Access;
 
 /// The text format of Prometheus.
 const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -24,7 +24,7 @@ pub struct Pages {
     pub metrics: Metrics,
     /// Whether the server is ready.
     pub readiness: Arc<Readiness>,
-    /// The callers. Only admins may see the metrics.
+    /// The callers. Only monitors and admins may see the metrics.
     pub access: Arc<Access>,
     /// Whether the metrics need a credential.
     pub is_protected: bool,
@@ -42,17 +42,17 @@ impl Pages {
     /// The pages for a client whose certificate has these names.
     pub fn router(self, names: &[String]) -> Router {
         let client = Client { pages: self, names: names.to_vec() };
-        let admins_only = middleware::from_fn_with_state(client.clone(), admins_only);
+        let protection = middleware::from_fn_with_state(client.clone(), protect_metrics);
         Router::new()
             .route("/metrics", get(metrics))
-            .route_layer(admins_only)
+            .route_layer(protection)
             .route("/healthz", get("ok\n"))
             .route("/readyz", get(ready))
             .with_state(client)
     }
 }
 
-async fn admins_only(
+async fn protect_metrics(
     State(client): State<Client>,
     headers: HeaderMap,
     request: Request,
@@ -66,10 +66,11 @@ async fn admins_only(
             let message = "no valid credential: send `authorization: Bearer TOKEN`\n";
             (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, "Bearer")], message).into_response()
         }
-        Some(caller) if caller.role < Role::Admin => {
-            (StatusCode::FORBIDDEN, "this page is for admins\n").into_response()
+        Some(caller) if caller.role.reads_metrics() => next.run(request).await,
+        Some(_) => {
+            let message = "this page is for callers with the role monitor or admin\n";
+            (StatusCode::FORBIDDEN, message).into_response()
         }
-        Some(_) => next.run(request).await,
     }
 }
 

@@ -12,7 +12,8 @@ use crate::tokens::GuardedSite;
 
 #[tokio::test]
 async fn a_token_opens_a_session_which_ends_with_it() {
-    let site = GuardedSite::start(&[("ana", "viewer", "*"), ("adam", "admin", "*")]);
+    let callers = [("ana", "viewer", "*"), ("adam", "admin", "*"), ("graphs", "monitor", "*")];
+    let site = GuardedSite::start(&callers);
     let mut browser = site.site.browser().await;
     let home = format!("{HOME}/");
     let asked = browser.get(&home).await;
@@ -20,6 +21,10 @@ async fn a_token_opens_a_session_which_ends_with_it() {
     let wrong = browser.post("/console/sign-in", &[("token", "pn_wrong")]).await;
     wrong.assert_has(&["This token is not valid"]);
     assert_eq!(wrong.status, 401);
+    let monitor = [("token", site.token("graphs")), ("next", "")];
+    let metrics_only = browser.post("/console/sign-in", &monitor).await;
+    metrics_only.assert_has(&["This token is for reading metrics"]);
+    assert_eq!(metrics_only.status, 401);
     let right = [("token", site.token("ana")), ("next", "")];
     browser.post("/console/sign-in", &right).await.assert_has(&["Who is this?"]);
     browser.get(&home).await.assert_has(&["ana", "Role: viewer"]);

@@ -255,10 +255,11 @@ fn connect(authority: &Authority, address: SocketAddr) -> StreamOwned<ClientConn
 }
 
 #[test]
-fn beyond_loopback_metrics_are_for_admins() {
+fn beyond_loopback_metrics_are_for_monitors_and_admins() {
     let authority = Authority::new();
     let (admin, _) = token(&authority, "ops", "admin");
-    let (resolver, _) = token(&authority, "billing", "resolver");
+    let (monitor, _) = token(&authority, "prometheus", "monitor");
+    let others = ["resolver", "viewer", "registrar"].map(|role| token(&authority, role, role).0);
     let port = free_address().port();
     let _server = serve(&authority, &format!("0.0.0.0:{port}"));
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -269,11 +270,16 @@ fn beyond_loopback_metrics_are_for_admins() {
     };
     assert_eq!(ask("/metrics", "").0, 401);
     assert_eq!(ask("/metrics", "pn_x_y").0, 401);
-    assert_eq!(ask("/metrics", &resolver).0, 403);
+    for other in &others {
+        let (status, text) = ask("/metrics", other);
+        assert!(status == 403 && text.contains("the role monitor or admin"), "{text}");
+    }
     assert_eq!(ask("/healthz", "").0, 200);
     assert_eq!(ask("/readyz", "").0, 200);
-    let (status, text) = ask("/metrics", &admin);
-    assert!(status == 200 && text.contains("polynym_build_info"), "{text}");
+    for reader in [&monitor, &admin] {
+        let (status, text) = ask("/metrics", reader);
+        assert!(status == 200 && text.contains("polynym_build_info"), "{text}");
+    }
 
     let mut plain = TcpStream::connect(address).unwrap();
     plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();

@@ -311,5 +311,5 @@ fn the_top_command_shows_the_certificate_of_an_admin() {
         assert!(begun.elapsed() < TIMEOUT, "{shown}");
     };
     assert!(shown.contains("connections: 0") && !shown.contains("-0"), "{shown}");
-    assert!(top("dns:billing.corp").unwrap_err().contains("an admin's"));
+    assert!(top("dns:billing.corp").unwrap_err().contains("admin's credential"));
 }

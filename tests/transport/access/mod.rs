@@ -29,7 +29,7 @@ use crate::server::{Server, polynym};
 use crate::status::{StatusDetails, status_details};
 
 const RESOLVE: &str = "/polynym.v1.DirectoryService/ResolveIdentity";
-const ROLES: [&str; 4] = ["resolver", "viewer", "registrar", "admin"];
+const ROLES: [&str; 5] = ["monitor", "resolver", "viewer", "registrar", "admin"];
 /// The methods that show what a resolver may not see, and change nothing.
 const VIEWS: [&str; 13] = [
     "SearchUsers",
@@ -143,9 +143,9 @@ async fn refusal(channel: &Channel, path: &str, token: &str) -> Option<StatusDet
 fn methods() -> Vec<(String, usize)> {
     let pool = DescriptorPool::decode(DESCRIPTORS).unwrap();
     let least = |service: &str| match service {
-        "DirectoryService" => 0,
-        "RegistryService" | "InboxService" => 2,
-        "AdminService" => 3,
+        "DirectoryService" => 1,
+        "RegistryService" | "InboxService" => 3,
+        "AdminService" => 4,
         other => panic!("{other}"),
     };
     let services = pool.services().flat_map(|service| {
@@ -155,7 +155,7 @@ fn methods() -> Vec<(String, usize)> {
             .methods()
             .map(|method| {
                 let is_view = VIEWS.contains(&method.name());
-                (format!("{path}{}", method.name()), if is_view { 1 } else { least })
+                (format!("{path}{}", method.name()), if is_view { 2 } else { least })
             })
             .collect::<Vec<_>>()
     });
@@ -181,6 +181,19 @@ async fn each_role_may_call_its_methods_and_no_others() {
         }
     }
     assert!(denials > 20, "{denials}");
+}
+
+/// A monitor does not even learn the names of the methods.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_monitor_calls_nothing_but_health() {
+    let callers = Callers::new();
+    let monitor = callers.create("monitor", "monitor", "*");
+    let server = callers.serve(&[]);
+    let channel = connect(&server).await;
+    let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    let refused = refusal(&channel, reflection, &monitor).await.unwrap();
+    assert_eq!(refused.reason, "ROLE_DENIED", "{refused:?}");
+    assert!(refusal(&channel, "/grpc.health.v1.Health/Check", &monitor).await.is_none());
 }
 
 /// A plan counts users, including those outside the filter.

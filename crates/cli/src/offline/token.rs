@@ -27,6 +27,7 @@ const CREATE_EXAMPLES: &str = "\
 Examples:
   polynym token create billing --role resolver --credentials callers.toml
   polynym token create ops --role admin --tenants '*' --credentials callers.toml
+  polynym token create prometheus --role monitor --credentials callers.toml > prometheus.token
   polynym token create eu --role registrar --tenants 'default,eu-*' --expires 90d \\
     --credentials callers.toml
 
@@ -65,8 +66,8 @@ pub enum Token {
 pub struct Create {
     /// The name of the caller, for logs and as the namespace of its request ids.
     name: String,
-    /// The role: resolver (looks up users), viewer (also searches and reads histories), registrar
-    /// (also changes users) or admin (everything).
+    /// The role: monitor (only reads metrics), resolver (looks up users), viewer (also searches and
+    /// reads histories), registrar (also changes users) or admin (everything).
     #[arg(long)]
     role: Role,
     /// The tenants: names, prefixes with * at the end, or *.

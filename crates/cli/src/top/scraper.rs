@@ -85,7 +85,7 @@ impl Scraper {
         match response.status() {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                let message = "the metrics require an admin's token or certificate: add \
+                let message = "the metrics require a monitor's or admin's credential: add \
                     --token-file, or --cert and --key";
                 return Err(message.to_owned());
             }

@@ -15,6 +15,11 @@ use crate::context::{ClientAddress, Context};
 use crate::prelude::*;
 use crate::render::own_path;
 
+const INVALID: &str =
+    "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
+const METRICS_ONLY: &str =
+    "This token is for reading metrics, and opens no console. Paste one of another role.";
+
 #[derive(Template)]
 #[template(path = "pages/sign_in.html")]
 struct SignInPage {
@@ -90,14 +95,16 @@ pub async fn sign_in(
         headers.insert(AUTHORIZATION, bearer);
         shared.access.caller(&headers, &[])
     });
-    let Some(caller) = caller else {
-        let error =
-            "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
-        let mut response = form(context, next, kept.to_owned(), error);
+    let refused = |error| {
+        let mut response = form(context.clone(), next, kept.to_owned(), error);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         response.extensions_mut().insert(WrongToken);
-        return Ok(response);
+        Ok(response)
     };
+    let Some(caller) = caller else { return refused(INVALID) };
+    if caller.role < Role::Resolver {
+        return refused(METRICS_ONLY);
+    }
     let token = shared.access.requires_credentials().then_some(token);
     let session = shared.sessions.open(&caller, token, address.0);
     let session =
