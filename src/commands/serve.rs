@@ -7,6 +7,7 @@ mod parent;
 mod runtimes;
 mod service_manager;
 mod signals;
+mod uri_file;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,7 +21,9 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 use polynym::grpc;
 use polynym::readiness::Readiness;
 use polynym::sample;
-use polynym::settings::{LogCalls, LogFormat, Serve, StoreChoice, Tenants};
+use polynym::settings::{
+    LogCalls, LogFormat, Serve, StoreChoice, StoreSettings, Telemetry, Tenants,
+};
 use polynym::telemetry;
 use polynym_access::Access;
 use polynym_cli::Failure;
@@ -96,6 +99,7 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
         tokio::select! {
             outcome = serving => outcome,
             () = store.writer_ended() => Err(Failure::Other(WRITER_ENDED.to_owned())),
+            never = follow_uri(&settings, &store) => match never {},
         }
     });
     runtime.block_on(store.close());
@@ -109,6 +113,12 @@ pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     tracing::info!("stopped");
 
     outcome
+}
+
+/// Follows the file with the URI of MongoDB, if there is one.
+async fn follow_uri(settings: &Serve, store: &OpenStore) -> Infallible {
+    let StoreSettings { store: choice, mongodb_uri_file } = &settings.location;
+    uri_file::follow(mongodb_uri_file.as_deref(), choice.uri(), store).await
 }
 
 /// Exports traces, if there is a collector.

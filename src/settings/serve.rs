@@ -105,16 +105,24 @@ fn set_defaults(values: &mut Values<'_>) {
         values.set_default(Serve::drain_delay(), "0");
         values.set_default(Serve::tenants(), "open");
         values.set_default(Telemetry::log(), "warn");
-        if values.is_given(StoreSettings::store()) {
-            let message = "a server with --ephemeral has an empty store of its own: omit --store";
-            values.reject(StoreSettings::store(), message);
+        for setting in [StoreSettings::store(), StoreSettings::mongodb_uri_file()] {
+            if values.is_given(setting) {
+                let flag = setting.flag();
+                let message = format!(
+                    "a server with --ephemeral has an empty store of its own: omit --{flag}"
+                );
+                values.reject(setting, message);
+            }
         }
     }
 }
 
 /// A server with made-up users, or for tests, has a temporary store unless one is given.
 fn choose_store(serve: &mut Serve, values: &mut Values<'_>) {
-    if (serve.sample || serve.ephemeral) && !values.is_given(StoreSettings::store()) {
+    let is_given = [StoreSettings::store(), StoreSettings::mongodb_uri_file()]
+        .into_iter()
+        .any(|setting| values.is_given(setting));
+    if (serve.sample || serve.ephemeral) && !is_given {
         serve.location.store = StoreChoice::Temporary;
     }
 }

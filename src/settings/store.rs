@@ -1,11 +1,13 @@
 //! The location of the store, for `serve` and `store …`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use mongodb::error::ErrorKind;
 use mongodb::options::ConnectionString;
-use polynym_cli::config::{Output, settings};
+use polynym_cli::config::{Output, Values, parse, settings};
 
 /// The location of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +29,11 @@ settings! {
     pub struct StoreSettings {
         /// Location of the store: embedded:FOLDER or mongodb://HOST/DATABASE.
         pub store: StoreChoice = ("STORE", "embedded:./polynym-data", choice),
+        /// File with the URI of a MongoDB store, instead of --store; a server reads it again when
+        /// it changes.
+        pub mongodb_uri_file: Option<PathBuf> = ("FILE", "", parse::path),
     }
+    check = read_uri;
 }
 
 settings! {
@@ -40,8 +46,28 @@ settings! {
     }
 }
 
+const EXAMPLE: &str = "mongodb://HOST/DATABASE";
 const FORMS: &str =
     "write embedded:FOLDER, as in embedded:./polynym-data, or mongodb://HOST[:PORT][,…]/DATABASE";
+
+/// The maximum bytes of a file with a URI.
+const MAX_URI_BYTES: u64 = 64 << 10;
+
+/// Reads the URI from its file.
+fn read_uri(settings: &mut StoreSettings, values: &mut Values<'_>) {
+    let setting = StoreSettings::mongodb_uri_file();
+    match &settings.mongodb_uri_file {
+        Some(_) if values.is_given(StoreSettings::store()) => {
+            let message = "--store names a store, too: remove one of the two";
+            values.reject(setting, message);
+        }
+        Some(file) => match MongoUri::read(file) {
+            Ok(uri) => settings.store = StoreChoice::Mongo(uri),
+            Err(message) => values.reject(setting, format!("{}: {message}", file.display())),
+        },
+        None => {}
+    }
+}
 
 /// The store that `text` names.
 fn choice(text: &str) -> Result<StoreChoice, String> {
@@ -56,7 +82,42 @@ fn choice(text: &str) -> Result<StoreChoice, String> {
     }
 }
 
+impl StoreChoice {
+    /// The URI of a store on MongoDB.
+    pub fn uri(&self) -> Option<&MongoUri> {
+        match self {
+            Self::Mongo(uri) => Some(uri),
+            Self::Embedded(_) | Self::Temporary => None,
+        }
+    }
+}
+
 impl MongoUri {
+    /// The URI in a file, which may end with a line break.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has no URI. The text has no part of it.
+    pub fn read(file: &Path) -> Result<Self, String> {
+        let mut text = String::new();
+        let read = File::open(file)
+            .and_then(|file| file.take(MAX_URI_BYTES + 1).read_to_string(&mut text));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err("the file is not UTF-8".to_owned());
+            }
+            Err(error) => return Err(error.to_string()),
+            Ok(_) if text.len() as u64 > MAX_URI_BYTES => {
+                return Err(format!("the file has more than {} KiB", MAX_URI_BYTES >> 10));
+            }
+            Ok(_) => {}
+        }
+        match choice(text.trim_end_matches(['\r', '\n'])) {
+            Ok(StoreChoice::Mongo(uri)) => Ok(uri),
+            Ok(_) => Err(format!("the file must have a URI, such as {EXAMPLE}")),
+            Err(message) => Err(message),
+        }
+    }
+
     /// Parses with the driver, whose errors may contain parts of a password.
     fn parse(text: &str) -> Result<Self, String> {
         match ConnectionString::parse(text) {
@@ -148,6 +209,32 @@ mod tests {
             let uri = mongo(text).unwrap();
             assert_eq!((uri.to_string().as_str(), format!("{uri:?}").as_str()), (shown, shown));
         }
+    }
+
+    #[test]
+    fn a_file_has_one_uri_and_a_line_break() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("uri");
+        let read = |content: &[u8]| {
+            std::fs::write(&file, content).unwrap();
+            MongoUri::read(&file)
+        };
+        let uri = "mongodb://joe:s3cret@a/db?w=1";
+        for end in ["", "\n", "\r\n"] {
+            assert_eq!(read(format!("{uri}{end}").as_bytes()).unwrap().as_str(), uri);
+        }
+        for (content, part) in [
+            (&b"embedded:folder"[..], "must have a URI"),
+            (b"", "mongodb://"),
+            (b"mongodb://joe:s3cret@a", "no database"),
+            (b"mongodb://joe:s3cret\xff@a/db", "UTF-8"),
+            (&[b'm'; 70_000], "64 KiB"),
+        ] {
+            let message = read(content).unwrap_err();
+            assert!(message.contains(part) && !message.contains("s3cret"), "{message}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        assert!(MongoUri::read(&file).is_err());
     }
 
     #[test]

@@ -68,6 +68,25 @@ fn a_server_for_tests_has_other_defaults_and_no_store_to_choose() {
 }
 
 #[test]
+fn a_uri_comes_from_a_setting_or_a_file() {
+    let file = file("mongodb://joe:s3cret@a/db\n");
+    let path = file.path().to_str().unwrap();
+    let flags = ["--sample", "--mongodb-uri-file", path];
+    let serve: Serve = load(&flags, &[]).unwrap();
+    assert_eq!(serve.location.store.uri().unwrap().as_str(), "mongodb://joe:s3cret@a/db");
+    assert_eq!(serve.location.mongodb_uri_file.as_deref(), Some(file.path()));
+    assert!(!format!("{serve:?}").contains("s3cret"));
+
+    let found = errors::<Serve>(&flags, &[("POLYNYM_STORE", "embedded:data")]);
+    assert_eq!(found[0].0, "flag --mongodb-uri-file");
+    assert!(found[0].1.contains("remove one of the two"), "{found:?}");
+    let found = errors::<Serve>(&["--ephemeral", "--mongodb-uri-file", path], &[]);
+    assert!(found[0].1.contains("omit --mongodb-uri-file"), "{found:?}");
+    let found = errors::<Serve>(&["--mongodb-uri-file", "none"], &[]);
+    assert!(found[0].1.starts_with("none: "), "{found:?}");
+}
+
+#[test]
 fn a_server_with_a_supervisor_is_drained_later() {
     let delay = |flags: &[&str], variables: &[&str]| {
         let environment: Vec<_> = variables.iter().map(|name| (*name, "somewhere")).collect();

@@ -59,7 +59,7 @@ impl LookUps for Accepting {
 async fn callers(uri: &str, strict: Consistency) -> Vec<Arc<dyn Caller>> {
     let options = Options { timeout: TIMEOUT, cache_bytes: 1 << 20, ..Options::default() };
     let store = Arc::new(Mongo::open(uri, options).await.unwrap());
-    let cache = store.cache().unwrap().clone();
+    let cache = store.cache().unwrap();
     let backend = store.backend();
     let rules = backend.rules.clone();
     let cached = backend.layered(|inner| Cached::new(inner, rules, cache));

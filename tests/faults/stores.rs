@@ -172,7 +172,7 @@ pub async fn shards_of_keys(cluster: &Sharded, space: &str, names: usize) -> Vec
 /// Opens the store at `uri`.
 pub async fn open(uri: &str, options: Options, coalesce: bool) -> Backend {
     let store = Arc::new(Mongo::open(uri, options).await.unwrap_or_else(|error| panic!("{error}")));
-    let misled = store.backend().layered(|inner| WrongHints::new(inner, store.hints().clone()));
+    let misled = store.backend().layered(|inner| WrongHints::new(inner, store.hints()));
     if !coalesce {
         return misled;
     }

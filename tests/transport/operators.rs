@@ -21,7 +21,7 @@ use crate::server::{Server, polynym, until};
 use crate::support::tls::Authority;
 
 /// Metrics of a store on MongoDB; tests of a cluster and of the cache check them.
-const MONGODB: [&str; 7] = [
+const MONGODB: [&str; 8] = [
     "polynym_shared_call_items",
     "polynym_lookup_cache_lookups_total",
     "polynym_lookup_cache_age_seconds",
@@ -29,6 +29,7 @@ const MONGODB: [&str; 7] = [
     "polynym_mongodb_connections",
     "polynym_store_partly_away",
     "polynym_store_became_shard",
+    "polynym_mongodb_uri_broken",
 ];
 /// Metrics of changed files.
 const CHANGED: [&str; 2] = ["polynym_certificate_broken", "polynym_credentials_broken"];

@@ -19,8 +19,8 @@ mod store;
 mod usage;
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use mongodb::Database;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -42,6 +42,7 @@ pub use setup::upgrade::{upgrade, upgrade_to};
 
 use crate::client::connect;
 use crate::database::collections::Collections;
+use crate::database::connected::Connected;
 use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::database::shares::Shares;
 use crate::lookup::health::MAX_PROBES;
@@ -55,8 +56,6 @@ use polynym_store_common::owner_hints::OwnerHints;
 
 /// The `appName` of the health probes' connections.
 const PROBES_APP_NAME: &str = "polynym health";
-/// The time limit of a look-up that can be repeated elsewhere.
-const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Mongo {
     /// Opens the store in the database that `uri` names, such as
@@ -106,8 +105,8 @@ impl Mongo {
 
         Ok(Self {
             heartbeat: Arc::new(heartbeat),
-            collections: Arc::new(collections),
-            probes: Arc::new(probes),
+            connected: Connected::new(collections),
+            probes: Connected::new(probes),
             shares: Shares::of(connections),
             in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
             walks: Arc::new(Semaphore::new(MAX_SCANS)),
@@ -121,31 +120,60 @@ impl Mongo {
     /// # Errors
     /// [`OpenError`], with advice.
     pub async fn on_runtime(&self, uri: &str, runtime: &Handle) -> Result<Self, OpenError> {
-        let uri = uri.to_owned();
-        let connected = runtime.spawn(async move { connect::connect_for_look_ups(&uri).await });
-        let database =
-            connected.await.map_err(|error| OpenError::Failed(error.to_string())).flatten()?;
-        let collections = Arc::new(self.collections.by(&database));
-        Ok(Self { collections, ..self.clone() })
+        let database = connect_on(uri, runtime).await?;
+        let connected = Connected::new(self.collections().by(&database));
+        Ok(Self { connected, ..self.clone() })
+    }
+
+    /// Connects by another URI of the same store, as with another password. Operations in flight
+    /// end with the connections with which they began, which are then closed. The stores of
+    /// [`Mongo::on_runtime`] have connections of their own.
+    ///
+    /// # Errors
+    /// [`OpenError`], with advice: the connections stay as they were.
+    pub async fn reconnect(&self, uri: &str) -> Result<(), OpenError> {
+        let (database, _) = connect::connect_pool(uri).await?;
+        connect::or_disconnect(&database, async {
+            if token_key(&database).await?.as_bytes() != self.token_key.as_bytes() {
+                return Err(OpenError::OtherStore { database: database.name().to_owned() });
+            }
+            let probes = connect::connect_apart(uri, PROBES_APP_NAME, MAX_PROBES).await?;
+            self.heartbeat.reconnect(uri).await?;
+            self.probes.replace(&probes);
+            Ok(())
+        })
+        .await?;
+        database.client().warm_connection_pool().await;
+        self.connected.replace(&database);
+        Ok(())
+    }
+
+    /// [`Mongo::reconnect`] for a store of [`Mongo::on_runtime`].
+    ///
+    /// # Errors
+    /// [`OpenError`], with advice: the connections stay as they were.
+    pub async fn reconnect_on(&self, uri: &str, runtime: &Handle) -> Result<(), OpenError> {
+        self.connected.replace(&connect_on(uri, runtime).await?);
+        Ok(())
     }
 
     /// Closes the connections of [`Mongo::on_runtime`], once [`Mongo::close`] has ended its
     /// operations.
     pub async fn disconnect(&self) {
-        connect::disconnect(&self.collections.database).await;
+        connect::disconnect(&self.collections().database).await;
     }
 
     /// Waits until all operations have ended, at most for the time limit of one, even if their
     /// callers have left. Then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
-        let closing = match timeout(self.collections.timeout, all).await {
+        let closing = match timeout(self.collections().timeout, all).await {
             Ok(_) => Closing::Idle,
             Err(_) => Closing::Busy,
         };
         self.heartbeat.stop(closing).await;
-        connect::disconnect(&self.probes.database).await;
-        connect::disconnect(&self.collections.database).await;
+        connect::disconnect(&self.probes.collections().database).await;
+        connect::disconnect(&self.collections().database).await;
     }
 
     /// The capabilities of the store.
@@ -154,14 +182,14 @@ impl Mongo {
     }
 
     /// The hints of keys' owners.
-    pub fn hints(&self) -> &Arc<OwnerHints> {
-        &self.collections.hints
+    pub fn hints(&self) -> Arc<OwnerHints> {
+        self.collections().hints.clone()
     }
 
     /// The cache to which this store reports its writes, if it has one. The store itself does not
     /// read from it.
-    pub fn cache(&self) -> Option<&Arc<LookupCache>> {
-        self.collections.cache.as_ref()
+    pub fn cache(&self) -> Option<Arc<LookupCache>> {
+        self.collections().cache.clone()
     }
 
     /// The results of the latest heartbeat.
@@ -172,14 +200,16 @@ impl Mongo {
     /// On a cluster, the store with a time limit of half a second, whose look-ups have an answer to
     /// all keys or none.
     pub fn with_short_timeout(&self) -> Option<Arc<dyn LookUps>> {
-        let collections = Collections {
-            timeout: SHORT_TIMEOUT.min(self.collections.timeout),
-            lateness: None,
-            ..(*self.collections).clone()
-        };
-        self.collections.is_routed.then(|| {
-            Arc::new(Self { collections: Arc::new(collections), ..self.clone() })
-                as Arc<dyn LookUps>
+        self.collections().is_routed.then(|| {
+            let connected = self.connected.with_short_timeout();
+            Arc::new(Self { connected, ..self.clone() }) as Arc<dyn LookUps>
         })
     }
+}
+
+/// Connects for the look-ups of `runtime`, on it.
+async fn connect_on(uri: &str, runtime: &Handle) -> Result<Database, OpenError> {
+    let uri = uri.to_owned();
+    let connecting = runtime.spawn(async move { connect::connect_for_look_ups(&uri).await });
+    connecting.await.map_err(|error| OpenError::Failed(error.to_string())).flatten()
 }

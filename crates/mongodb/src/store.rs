@@ -48,7 +48,7 @@ impl LookUps for Mongo {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<EncodedUser>>, Error> {
-        let (tenant, ids, collections) = (tenant.clone(), ids.to_vec(), self.collections.clone());
+        let (tenant, ids, collections) = (tenant.clone(), ids.to_vec(), self.collections());
         let look_up = self.run(async move { collections.get(&tenant, &ids, view).await });
         measure_items(Operation::Get, look_up, |users| users).await
     }
@@ -78,7 +78,7 @@ impl Reads for Mongo {
     }
 
     async fn check(&self) -> Result<(), Error> {
-        let probes = self.probes.clone();
+        let probes = self.probes.collections();
         let check = async {
             let check =
                 self.spawn(self.abandoned(), Fault::TimedOut, async move { probes.check().await })?;
@@ -94,8 +94,8 @@ impl Reads for Mongo {
 #[async_trait]
 impl CurrentRules for Mongo {
     async fn rules(&self, consistency: Consistency) -> Result<StoredRules, Error> {
-        let Collections { version_guard, database, .. } = &*self.collections;
-        Ok(version_guard.rules(database, consistency).await?)
+        let collections = self.collections();
+        Ok(collections.version_guard.rules(&collections.database, consistency).await?)
     }
 }
 
@@ -126,10 +126,10 @@ impl Mutations for Mongo {
 impl Mongo {
     /// Executes a mutation in a transaction of its own.
     pub(crate) async fn mutate_alone(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        let deadline = Instant::now() + self.collections.timeout;
+        let deadline = Instant::now() + self.collections().timeout;
         let gate = Arc::new(CommitGate::new(deadline));
         let permit = self.shares.writes.take(1, deadline).await?;
-        let (collections, entry) = (self.collections.clone(), gate.clone());
+        let (collections, entry) = (self.collections(), gate.clone());
         let work = async move { collections.mutate(&mutation, &entry).await };
         let work = self.clone().then_clean_up(permit, work);
         let mut task = self.spawn(self.abandoned(), Fault::CommitUnanswered, work)?;
@@ -137,7 +137,7 @@ impl Mongo {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
             Err(_) => {
-                let settled = timeout(MIN_COMMIT_WAIT + self.collections.timeout, task).await;
+                let settled = timeout(MIN_COMMIT_WAIT + self.collections().timeout, task).await;
                 settled.map_err(|_| Error::from(Fault::CommitUnanswered))?
             }
         };

@@ -14,6 +14,8 @@ use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK, UNREADABLE_R
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
+use super::uri_file::URI_BROKEN;
+
 /// Counters without labels.
 pub const COUNTERS: [Metric; 6] = [
     DISPLACED,
@@ -25,7 +27,7 @@ pub const COUNTERS: [Metric; 6] = [
 ];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 31] = [
+pub const OTHERS: [Metric; 32] = [
     READY,
     transport::CALLS,
     transport::CALL_SECONDS,
@@ -57,4 +59,5 @@ pub const OTHERS: [Metric; 31] = [
     mongo::POOL_CONNECTIONS,
     mongo::PARTLY_UNREACHABLE,
     mongo::BECAME_SHARD,
+    URI_BROKEN,
 ];

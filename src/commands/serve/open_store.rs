@@ -111,6 +111,18 @@ impl OpenStore {
         Ok(Self::Embedded(Arc::new(opened.map_err(|error| Failure::Other(error.to_string()))?)))
     }
 
+    /// Connects to MongoDB by another URI. Operations in flight end with the connections with which
+    /// they began. Some of the store may be connected by the new one when this fails.
+    pub async fn reconnect(&self, uri: &MongoUri) -> Result<(), mongo::OpenError> {
+        if let Self::Mongo(store, on_cores) = self {
+            store.reconnect(uri.as_str()).await?;
+            for OnCore { core, store } in on_cores {
+                store.reconnect_on(uri.as_str(), core).await?;
+            }
+        }
+        Ok(())
+    }
+
     /// The backend of the directory. Coalescing and caching pay only for stores on other machines.
     pub fn backend(&self, coalesce: bool) -> Backend {
         let (store, on_cores) = match self {
@@ -123,7 +135,7 @@ impl OpenStore {
         match store.cache() {
             Some(cache) => {
                 let rules = backend.rules.clone();
-                backend.layered(|inner| Cached::new(inner, rules, cache.clone()))
+                backend.layered(|inner| Cached::new(inner, rules, cache))
             }
             None => backend,
         }

@@ -29,7 +29,7 @@ async fn clock_jumps_change_no_answers_age() {
     factory.mongo().await.unwrap().close().await;
     let options = Options { timeout: TIMEOUT, cache_bytes: 1 << 20, ..Options::default() };
     let store = polynym_mongodb::Mongo::open(&factory.uri().await, options).await.unwrap();
-    let cache = store.cache().unwrap().clone();
+    let cache = store.cache().unwrap();
     let backend = Arc::new(store).backend();
     let rules = backend.rules.clone();
     let cached = backend.layered(|inner| Cached::new(inner, rules, cache));

@@ -58,7 +58,7 @@ impl StoreFactory for CachedFactory {
     async fn open(&self) -> Result<Backend, Failure> {
         let options = Options { timeout: TIMEOUT, cache_bytes: 1 << 20, ..Options::default() };
         let store = Arc::new(Mongo::open(&self.0.uri().await, options).await?);
-        let cache = store.cache().ok_or("the store has no cache")?.clone();
+        let cache = store.cache().ok_or("the store has no cache")?;
         let backend = store.backend();
         let rules = backend.rules.clone();
         Ok(backend.layered(|inner| Accepting(Cached::new(inner, rules, cache))))

@@ -335,6 +335,15 @@ pub enum OpenError {
         /// The obstacle.
         what: String,
     },
+    /// A URI that should have led to the store that is open leads to another one.
+    #[error(
+        "database {database} is another store than the one that is open: name the same store, or \
+         restart the server"
+    )]
+    OtherStore {
+        /// The database.
+        database: String,
+    },
     /// Some identities cannot be moved to later rules of normalisation.
     #[error(
         "{count} identities in database {database} cannot be moved to the new rules: `polynym \

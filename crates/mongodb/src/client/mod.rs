@@ -3,6 +3,7 @@
 pub mod backoff;
 pub mod concern;
 pub mod connect;
+pub mod current;
 pub mod detach_on_drop;
 pub mod documents;
 pub mod driver_text;

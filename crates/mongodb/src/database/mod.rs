@@ -3,6 +3,7 @@
 pub mod away;
 pub mod collections;
 pub mod commit;
+pub mod connected;
 pub mod freshness;
 pub mod lateness;
 pub mod operations;

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 use crate::client::detach_on_drop::DetachOnDrop;
 use crate::client::error::Fault;
 use crate::database::collections::{Collections, LONG_READ};
+use crate::database::connected::Connected;
 use crate::database::shares::{Share, Shares};
 use crate::presence::heartbeat::Heartbeat;
 use polynym_directory::{Error, TokenKey};
@@ -34,9 +35,9 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 /// `resolve`, which must be fast, gets one only if its caller leaves.
 #[derive(Clone)]
 pub struct Mongo {
-    pub(crate) collections: Arc<Collections>,
-    /// The collections by connections that only health probes use.
-    pub(crate) probes: Arc<Collections>,
+    pub(crate) connected: Connected,
+    /// The connections that only health probes use.
+    pub(crate) probes: Connected,
     pub(crate) shares: Shares,
     pub(crate) in_flight: Arc<Semaphore>,
     pub(crate) walks: Arc<Semaphore>,
@@ -45,6 +46,16 @@ pub struct Mongo {
 }
 
 impl Mongo {
+    /// The collections by the present connections, for one operation.
+    pub(crate) fn collections(&self) -> Arc<Collections> {
+        self.connected.collections()
+    }
+
+    /// The same store by its present connections alone, for operations that share a session.
+    pub(crate) fn pinned(&self) -> Self {
+        Self { connected: self.connected.pinned(), ..self.clone() }
+    }
+
     /// Runs a read other than a look-up on a task, as one operation.
     pub(crate) async fn read<T, F>(
         &self,
@@ -73,7 +84,7 @@ impl Mongo {
 
     /// The end of the time limit of an operation that begins now.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.collections.timeout
+        Instant::now() + self.collections().timeout
     }
 
     /// Runs work on a task with its part of a share.
@@ -87,7 +98,7 @@ impl Mongo {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let permit = share.take(1, self.deadline()).await?;
-        self.run(holding(permit, work(self.collections.clone()))).await
+        self.run(holding(permit, work(self.collections()))).await
     }
 
     /// Runs `work` on a task, which continues if the caller leaves or reaches its deadline.
@@ -104,7 +115,7 @@ impl Mongo {
 
     /// Waits for the end of a task, at most until the caller's deadline.
     pub(crate) async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
-        match timeout(self.collections.timeout, task).await {
+        match timeout(self.collections().timeout, task).await {
             Ok(ended) => ended.unwrap_or(Err(Fault::Panicked)),
             Err(_) => Err(Fault::TimedOut),
         }
@@ -120,9 +131,9 @@ impl Mongo {
         T: Send + 'static,
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
-        let work = self.counted(work(self.collections.clone()))?;
+        let work = self.counted(work(self.collections()))?;
         let done =
-            timeout(self.collections.timeout, DetachOnDrop::new(work, self.abandoned())).await;
+            timeout(self.collections().timeout, DetachOnDrop::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::TimedOut))?)
     }
 
@@ -149,12 +160,12 @@ impl Mongo {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let turn = self.walks.clone().acquire_owned().await;
-        let work = holding(turn, work(self.collections.clone()));
+        let work = holding(turn, work(self.collections()));
         self.spawn(LONG_READ, Fault::TimedOut, work)?.await.unwrap_or(Err(Fault::Panicked))
     }
 
     pub(crate) fn abandoned(&self) -> Duration {
-        DETACHED_TIMEOUT.max(4 * self.collections.timeout)
+        DETACHED_TIMEOUT.max(4 * self.collections().timeout)
     }
 
     /// Spawns `work` with a time limit, after which it fails with `late`.
@@ -177,7 +188,7 @@ impl Mongo {
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
-        self.collections.version_guard.check_topology()?;
+        self.collections().version_guard.check_topology()?;
         let permit =
             self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
         Ok(holding(permit, work))

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::database::collections::Collections;
+use crate::database::connected::Connected;
 use crate::database::operations::Mongo;
 use crate::feed::changes::{Change, Changes, StreamToken, with_positions};
 use crate::feed::recent::Recent;
@@ -37,7 +38,7 @@ const REOPEN_DELAY: Duration = Duration::from_secs(1);
 
 /// The events of a store on MongoDB.
 pub struct Feed {
-    collections: Arc<Collections>,
+    connected: Connected,
     recent: Arc<Recent>,
     catching_up: Semaphore,
     opening: Semaphore,
@@ -58,7 +59,7 @@ impl Mongo {
     /// The events of the store as they are committed.
     pub fn feed(&self) -> Arc<dyn EventFeed> {
         Arc::new(Feed {
-            collections: self.collections.clone(),
+            connected: self.connected.clone(),
             recent: Arc::new(Recent::default()),
             catching_up: Semaphore::new(MAX_CATCHING_UP),
             opening: Semaphore::new(MAX_OPENING),
@@ -71,9 +72,10 @@ impl Mongo {
 impl EventFeed for Feed {
     async fn position(&self) -> Result<ResumeToken, Error> {
         let read = async {
-            self.collections.check_versions()?;
+            let collections = self.connected.collections();
+            collections.check_versions()?;
             let _permit = self.opening.acquire().await;
-            Ok(Changes::open(&self.collections, None).await?.token()?.into_bytes())
+            Ok(Changes::open(&collections, None).await?.token()?.into_bytes())
         };
         measure(Operation::Feed, read).await
     }
@@ -102,9 +104,9 @@ impl Feed {
     ) -> Result<FeedPage, Error> {
         let mut after = stream_token(after)?;
         // Events of a later schema may have another form.
-        self.collections.check_versions()?;
-        let (collections, recent) = (&self.collections, &self.recent);
-        self.reader.get_or_init(|| Reader(tokio::spawn(fill(collections.clone(), recent.clone()))));
+        self.connected.collections().check_versions()?;
+        let (connected, recent) = (&self.connected, &self.recent);
+        self.reader.get_or_init(|| Reader(tokio::spawn(fill(connected.clone(), recent.clone()))));
         let deadline = Instant::now() + patience;
         let mut changed = recent.subscribe(tenant);
         loop {
@@ -129,7 +131,8 @@ impl Feed {
     /// A page of the tenant's changes after a token, from a change stream of its own.
     async fn catch_up(&self, tenant: &Tenant, after: &StreamToken) -> Result<FeedPage, Error> {
         let permit = self.catching_up.acquire().await;
-        let mut stream = Changes::open(&self.collections, Some(after)).await?;
+        let collections = self.connected.collections();
+        let mut stream = Changes::open(&collections, Some(after)).await?;
         let (mut changes, mut limit, mut idle) = (Vec::new(), MAX_PAGE, None);
         loop {
             match stream.next().await {
@@ -150,7 +153,7 @@ impl Feed {
             }
         }
         let (mut events, mut token) = (Vec::new(), after.clone());
-        for added in self.collections.complete(changes).await? {
+        for added in collections.complete(changes).await? {
             events.extend(with_positions(added.events, &token, &added.token));
             token = added.token;
         }
@@ -160,11 +163,11 @@ impl Feed {
     }
 }
 
-/// Fills `recent` from a change stream, which it reopens after failures.
-async fn fill(collections: Arc<Collections>, recent: Arc<Recent>) {
+/// Fills `recent` from a change stream, which it reopens after failures and by new connections.
+async fn fill(connected: Connected, recent: Arc<Recent>) {
     loop {
         // Watchers get the error when they open their own streams.
-        if let Err(error) = read_stream(&collections, &recent).await {
+        if let Err(error) = read_stream(&connected, &recent).await {
             tracing::debug!(%error, "the change stream has ended");
         }
         recent.clear();
@@ -172,25 +175,35 @@ async fn fill(collections: Arc<Collections>, recent: Arc<Recent>) {
     }
 }
 
-async fn read_stream(collections: &Collections, recent: &Recent) -> Result<(), Error> {
-    let stream = Changes::open(collections, None).await?;
+/// Reads a stream until it ends, or until its connections are replaced.
+async fn read_stream(connected: &Connected, recent: &Recent) -> Result<(), Error> {
+    let collections = connected.collections();
+    let stream = Changes::open(&collections, None).await?;
     recent.begin(stream.token()?);
     let (sender, receiver) = mpsc::channel(MAX_BATCH);
-    tokio::try_join!(read_steps(stream, sender), complete_steps(collections, recent, receiver))?;
+    let is_present = || connected.are_present(&collections);
+    tokio::try_join!(
+        read_steps(stream, is_present, sender),
+        complete_steps(&collections, recent, receiver)
+    )?;
     Ok(())
 }
 
-/// Reads a stream until it ends.
-async fn read_steps(mut stream: Changes, steps: mpsc::Sender<Step>) -> Result<(), Error> {
-    loop {
+async fn read_steps(
+    mut stream: Changes,
+    is_present: impl Fn() -> bool,
+    steps: mpsc::Sender<Step>,
+) -> Result<(), Error> {
+    while is_present() {
         let step = match stream.next().await? {
             Some(change) => Step::Change(Box::new(change)),
             None => Step::Idle(stream.token()?),
         };
         if steps.send(step).await.is_err() {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 /// Adds changes to `recent`. Those that arrive while others are completed are completed together.

@@ -35,7 +35,7 @@ impl Inboxes for Mongo {
     }
 
     async fn deliver(&self, delivery: Arc<Delivery>) -> Result<Vec<bool>, Error> {
-        let own = self.collections.clone();
+        let own = self.collections();
         self.write_parts(async move { own.deliver(&delivery).await }).await
     }
 
@@ -90,7 +90,7 @@ impl Inboxes for Mongo {
     }
 
     async fn change_inbox(&self, user: LocalityId, change: InboxChange) -> Result<(), Error> {
-        let own = self.collections.clone();
+        let own = self.collections();
         self.write_parts(async move { own.change_inbox(user, &change).await }).await
     }
 }
@@ -103,7 +103,7 @@ impl Mongo {
         work: impl Future<Output = Result<(T, InboxWork), Fault>> + Send + 'static,
     ) -> Result<T, Error> {
         let write = async {
-            self.collections.check_versions()?;
+            self.collections().check_versions()?;
             let permit = self.shares.writes.take(1, self.deadline()).await?;
             let work = self.clone().then_clean_up(permit, work);
             let task = self.spawn(self.abandoned(), Fault::CommitUnanswered, work)?;
@@ -124,7 +124,7 @@ impl Mongo {
     ) -> Result<T, E> {
         let (done, inboxes) = work.await?;
         if !inboxes.is_empty() {
-            let own = self.collections.clone();
+            let own = self.collections();
             let clean_up = async move { own.clean_up_inboxes(inboxes).await };
             match self.counted(holding(permit, clean_up)) {
                 Ok(clean_up) => drop(tokio::spawn(clean_up)),

@@ -39,15 +39,17 @@ impl Snapshot {
     }
 
     async fn open(store: &Mongo) -> Result<Option<Self>, Error> {
-        let started = store.collections.client.start_session().snapshot(true).await;
+        let store = store.pinned();
+        let collections = store.collections();
+        let started = collections.client.start_session().snapshot(true).await;
         let mut session = started.map_err(Fault::from)?;
-        if store.collections.is_routed {
+        if collections.is_routed {
             let now =
                 store.walk_step(|collections| async move { collections.cluster_time().await });
             now.await?.iter().for_each(|now| session.advance_cluster_time(now));
         }
         let session = Arc::new(Mutex::new(session));
-        let snapshot = Self { store: store.clone(), session };
+        let snapshot = Self { store, session };
         let first = |collections: Arc<Collections>, mut session: Session| async move {
             let no_tenant = doc! { ID: "" };
             let options = FindOptions::default();

@@ -23,18 +23,19 @@ use polynym_store_common::operations::Operation;
 type Finds = OwnedMutexGuard<OrderedFinds>;
 
 /// Reads in order.
-pub struct ReadSequence<'s> {
-    store: &'s Mongo,
+pub struct ReadSequence {
+    store: Mongo,
     finds: Arc<Mutex<OrderedFinds>>,
 }
 
-impl<'s> ReadSequence<'s> {
+impl ReadSequence {
     /// Begins reads in order.
     ///
     /// # Errors
     /// The driver's.
-    pub async fn begin(store: &'s Mongo) -> Result<Self, Fault> {
-        let finds = Arc::new(Mutex::new(store.collections.in_order().await?));
+    pub async fn begin(store: &Mongo) -> Result<Self, Fault> {
+        let store = store.pinned();
+        let finds = Arc::new(Mutex::new(store.collections().in_order().await?));
         Ok(Self { store, finds })
     }
 
@@ -54,7 +55,7 @@ impl<'s> ReadSequence<'s> {
 }
 
 #[async_trait]
-impl OrderedReads for ReadSequence<'_> {
+impl OrderedReads for ReadSequence {
     async fn claims(&mut self, keys: &[IdentityKey]) -> Result<Vec<Option<Claim>>, Error> {
         let keys = keys.to_vec();
         let read = |collections: Arc<Collections>, mut finds: Finds| async move {

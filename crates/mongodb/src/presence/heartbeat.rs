@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::client::connect::{connect_apart, disconnect, is_shard};
+use crate::client::current::Current;
 use crate::client::error::{Fault, OpenError};
 use crate::presence::dead::{self, DeadServers};
 use crate::presence::expiry_leader::ExpiryLeader;
@@ -40,6 +41,7 @@ pub struct Beat {
 
 /// A running heartbeat. It ends with [`Heartbeat::stop`], or when this is dropped.
 pub struct Heartbeat {
+    database: Current<Database>,
     latest: watch::Receiver<Beat>,
     ahead: Arc<AtomicI64>,
     leader: Arc<ExpiryLeader>,
@@ -58,7 +60,7 @@ pub enum Closing {
 
 /// The state of the task.
 struct HeartbeatTask {
-    database: Database,
+    database: Current<Database>,
     is_routed: bool,
     sessions: Arc<Sessions>,
     version_guard: Arc<VersionGuard>,
@@ -83,7 +85,7 @@ impl Heartbeat {
         sessions: Arc<Sessions>,
         version_guard: Arc<VersionGuard>,
     ) -> Result<Self, OpenError> {
-        let database = connect_apart(uri, APP_NAME, CONNECTIONS).await?;
+        let database = Current::new(connect_apart(uri, APP_NAME, CONNECTIONS).await?);
         if let Some(presence) = Presence::of(&database, is_routed).await? {
             sessions.begin(presence);
         }
@@ -93,7 +95,7 @@ impl Heartbeat {
         let (dead, ahead) = (DeadServers::default(), Arc::<AtomicI64>::default());
         let leader = Arc::<ExpiryLeader>::default();
         let beating = HeartbeatTask {
-            database,
+            database: database.clone(),
             is_routed,
             sessions,
             version_guard,
@@ -106,7 +108,16 @@ impl Heartbeat {
         };
         let task = Mutex::new(Some(tokio::spawn(beating.run(stopped))));
 
-        Ok(Self { latest: observed, ahead, leader, stop, task })
+        Ok(Self { database, latest: observed, ahead, leader, stop, task })
+    }
+
+    /// Beats by connections of this URI from the next command on.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub async fn reconnect(&self, uri: &str) -> Result<(), OpenError> {
+        self.database.replace(connect_apart(uri, APP_NAME, CONNECTIONS).await?);
+        Ok(())
     }
 
     /// Waits for the first reading of the database's time, at most until the second beat.
@@ -165,15 +176,16 @@ impl HeartbeatTask {
             let _ = timeout(LEAVE_TIMEOUT, presence.delete_own()).await;
         }
 
-        disconnect(&self.database).await;
+        disconnect(&self.database.get()).await;
     }
 
     /// Takes the steps of one beat. A step that fails ends the beat.
     async fn beat(&mut self) -> Result<(), Fault> {
-        if !self.is_routed && is_shard(&self.database).await {
+        let database = self.database.get();
+        if !self.is_routed && is_shard(&database).await {
             self.version_guard.record_shard();
         }
-        self.version_guard.refresh(&self.database).await?;
+        self.version_guard.refresh(&database).await?;
         let sessions = self.sessions.clone();
         let start = (Timestamp::now(), Instant::now());
         let Some(presence) = sessions.presence() else { return self.read_server_time(start).await };
@@ -191,7 +203,7 @@ impl HeartbeatTask {
 
     /// Asks the server for its time, if the store has no documents of servers.
     async fn read_server_time(&self, start: (Timestamp, Instant)) -> Result<(), Fault> {
-        let hello = self.database.run_command(doc! { "hello": 1 }).await?;
+        let hello = self.database.get().run_command(doc! { "hello": 1 }).await?;
         let end = (Timestamp::now(), Instant::now());
         if let Ok(time) = hello.get_datetime("localTime") {
             self.publish_time(start, *time, end);
@@ -239,7 +251,7 @@ impl HeartbeatTask {
         if dead.is_empty() || is_ending {
             return;
         }
-        let (database, presence) = (self.database.clone(), presence.clone());
+        let (database, presence) = (self.database.get(), presence.clone());
         self.ending = Some(tokio::spawn(async move {
             for (server, age) in dead {
                 let (sessions, seconds) = (server.sessions.len(), age.as_secs());

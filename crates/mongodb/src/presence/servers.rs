@@ -9,6 +9,7 @@ use mongodb::bson::{Binary, Bson, DateTime, Document, RawDocumentBuf, Uuid, doc}
 use mongodb::error::Error as DriverError;
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
 
+use crate::client::current::Current;
 use crate::client::documents::collect;
 use crate::client::error::Fault;
 use crate::command::run::listing;
@@ -30,7 +31,7 @@ pub type SessionId = [u8; 16];
 #[derive(Clone)]
 pub struct Presence {
     id: Bson,
-    database: Database,
+    database: Current<Database>,
     /// Whether this server is connected through routers.
     is_routed: bool,
 }
@@ -78,8 +79,11 @@ impl Presence {
     ///
     /// # Errors
     /// The server's.
-    pub async fn of(database: &Database, is_routed: bool) -> Result<Option<Self>, DriverError> {
-        if listing(database, SERVERS, TIMEOUT).await?.is_none() {
+    pub async fn of(
+        database: &Current<Database>,
+        is_routed: bool,
+    ) -> Result<Option<Self>, DriverError> {
+        if listing(&database.get(), SERVERS, TIMEOUT).await?.is_none() {
             return Ok(None);
         }
         let (id, database) = (uuid(Uuid::new().bytes()), database.clone());
@@ -97,7 +101,7 @@ impl Presence {
             change.insert("$pullAll", doc! { SESSIONS: uuids(removed) });
         }
         let renew = WriteCommand::update(SERVERS, &self.own(), &change)?;
-        Ok(renew.run(&self.database, TIMEOUT).await? > 0)
+        Ok(renew.run(&self.database.get(), TIMEOUT).await? > 0)
     }
 
     /// Creates this server's document, with all its sessions.
@@ -105,12 +109,12 @@ impl Presence {
         let fields = doc! { SESSIONS: uuids(sessions), ROUTED: self.is_routed };
         let document = doc! { "$currentDate": { TIME: true }, "$set": fields };
         let create = WriteCommand::upsert(SERVERS, &self.own(), raw(&document)?)?;
-        create.run(&self.database, TIMEOUT).await.map(drop)
+        create.run(&self.database.get(), TIMEOUT).await.map(drop)
     }
 
     /// The documents of all servers.
     pub async fn all(&self) -> Result<Vec<ServerDocument>, Fault> {
-        Ok(Self::all_in(&self.database).await?)
+        Ok(Self::all_in(&self.database.get()).await?)
     }
 
     /// The documents of all servers of the store in a database.
@@ -143,20 +147,20 @@ impl Presence {
     pub async fn write_state(&self, ahead: i64, expires: bool) -> Result<(), Fault> {
         let state = doc! { "$set": { AHEAD: ahead, EXPIRES: expires } };
         let write = WriteCommand::update(SERVERS, &self.own(), &state)?;
-        write.run(&self.database, TIMEOUT).await.map(drop)
+        write.run(&self.database.get(), TIMEOUT).await.map(drop)
     }
 
     /// Deletes the document of this server, which has stopped.
     pub async fn delete_own(&self) -> Result<(), Fault> {
         let delete = WriteCommand::delete_one(SERVERS, &self.own())?;
-        delete.run(&self.database, TIMEOUT).await.map(drop)
+        delete.run(&self.database.get(), TIMEOUT).await.map(drop)
     }
 
     /// Deletes the document of another server, unless it was renewed.
     pub async fn remove(&self, server: &ServerDocument) -> Result<(), Fault> {
         let unchanged = doc! { ID: server.id.clone(), TIME: server.time };
         let delete = WriteCommand::delete_one(SERVERS, &unchanged)?;
-        delete.run(&self.database, TIMEOUT).await.map(drop)
+        delete.run(&self.database.get(), TIMEOUT).await.map(drop)
     }
 
     fn own(&self) -> Document {

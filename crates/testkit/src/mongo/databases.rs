@@ -184,7 +184,7 @@ impl InDatabase {
 impl StoreFactory for InDatabase {
     async fn open(&self) -> Result<Backend, Failure> {
         let store = self.mongo().await?;
-        let hints = store.hints().clone();
+        let hints = store.hints();
         Ok(Arc::new(store).backend().layered(|inner| WrongHints::new(inner, hints)))
     }
 }

@@ -1,0 +1,31 @@
+//! A connection that is replaced while the store is open, as when its password changes.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+/// The present one of several values in a row.
+pub struct Current<T>(Arc<ArcSwap<T>>);
+
+impl<T> Clone for Current<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Current<T> {
+    /// Begins with this value.
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(value)))
+    }
+
+    /// The present value. Its user keeps it, even if it is replaced.
+    pub fn get(&self) -> Arc<T> {
+        self.0.load_full()
+    }
+
+    /// Replaces the value.
+    pub fn replace(&self, value: T) {
+        self.0.store(Arc::new(value));
+    }
+}
