@@ -1,19 +1,18 @@
 //! The set-up of logs, metrics and traces. Other modules record them.
 
 mod process;
+mod traces;
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use opentelemetry_otlp::{SpanExporter, WithExportConfig};
-use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use process::Process;
+pub use traces::export_traces;
 
 /// Starts logging to standard error as text, or with `json`, as one JSON object per line. `filter`
 /// is a level such as `info`, or levels of modules such as `polynym=debug,warn`. The HTTP/2 library
@@ -104,26 +103,6 @@ impl Metrics {
             self.recorded.run_upkeep();
         }
     }
-}
-
-/// The exporter of traces to an OpenTelemetry collector, by OTLP over gRPC. It exports the `share`
-/// of traces that start here, and the traces that callers sample. Needs the runtime until its
-/// shutdown.
-///
-/// # Errors
-/// The endpoint is not a URL.
-pub fn export_traces(endpoint: &str, share: f64) -> Result<SdkTracerProvider, String> {
-    let exporter = SpanExporter::builder()
-        .with_tonic()
-        .with_endpoint(endpoint)
-        .build()
-        .map_err(|error| format!("cannot export traces: {error}"))?;
-    let sampler = Sampler::parent_based(Sampler::TraceIdRatioBased(share));
-    Ok(SdkTracerProvider::builder()
-        .with_batch_exporter(exporter)
-        .with_sampler(sampler)
-        .with_resource(Resource::builder_empty().with_service_name("polynym").build())
-        .build())
 }
 
 fn without_h2(filter: &str) -> Result<EnvFilter, ParseError> {

@@ -123,11 +123,14 @@ async fn follow_uri(settings: &Serve, store: &OpenStore) -> Infallible {
 
 /// Exports traces, if there is a collector.
 fn traces(settings: &Serve) -> Result<Option<SdkTracerProvider>, Failure> {
-    let Some(endpoint) = &settings.telemetry.otlp else { return Ok(None) };
-    let traces = telemetry::export_traces(endpoint, settings.telemetry.otlp_sample);
+    let Telemetry { otlp, otlp_sample, .. } = &settings.telemetry;
+    let traces = telemetry::export_traces(otlp.as_deref(), *otlp_sample);
     let traces = traces.map_err(Failure::Other)?;
-    transport::export_traces_to(traces.tracer("polynym"));
-    Ok(Some(traces))
+    if let Some(traces) = &traces {
+        transport::export_traces_to(traces.tracer("polynym"));
+        opentelemetry::global::set_tracer_provider(traces.clone());
+    }
+    Ok(traces)
 }
 
 /// Waits until the store is closed, but not for a disk that hangs.

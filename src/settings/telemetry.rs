@@ -7,7 +7,8 @@ use tracing_subscriber::filter::LevelFilter;
 settings! {
     /// The log and the traces.
     pub struct Telemetry {
-        /// OpenTelemetry collector for a span of each call, such as http://127.0.0.1:4317.
+        /// OpenTelemetry collector for spans of calls, such as http://127.0.0.1:4317; the variables
+        /// of OpenTelemetry have its headers and others.
         pub otlp: Option<String> = ("URL", "", otlp),
         /// Share of traces to export, from 0 to 1; traces of callers follow their sampling.
         pub otlp_sample: f64 = ("SHARE", "0.01", share),
@@ -52,7 +53,7 @@ fn log_calls(text: &str) -> Result<LogCalls, String> {
 fn otlp(text: &str) -> Result<Option<String>, String> {
     match text.parse::<http::Uri>() {
         _ if text.is_empty() => Ok(None),
-        Ok(uri) if uri.scheme_str() == Some("http") && uri.host().is_some() => {
+        Ok(uri) if matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some() => {
             Ok(Some(text.to_owned()))
         }
         _ => Err("write the URL of a collector, such as http://127.0.0.1:4317".to_owned()),

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use metrics::{Counter, Histogram, counter, histogram};
 
+use crate::spans;
 use polynym_directory::{Error, ItemError, ItemResult};
 
 /// The counter of operations: its name, and what it counts.
@@ -123,8 +124,10 @@ impl Begun {
 
     fn record(self, outcome: usize) {
         let (meters, name) = (&METERS[self.operation as usize], self.operation.name());
+        let (took, is_error) = (self.at.elapsed(), outcome >= UNAVAILABLE);
         let seconds = || histogram!(SECONDS.0, "operation" => name);
-        meters.seconds.get_or_init(seconds).record(self.at.elapsed().as_secs_f64());
+        meters.seconds.get_or_init(seconds).record(took.as_secs_f64());
+        spans::add(name, took, OUTCOMES[outcome], is_error);
         let count = || counter!(OPERATIONS.0, "operation" => name, "outcome" => OUTCOMES[outcome]);
         meters.outcomes[outcome].get_or_init(count).increment(1);
     }

@@ -11,9 +11,10 @@ use tonic::{Code, Request};
 
 use super::{Callers, call, connect};
 use crate::calls::{email, identity};
-use crate::collector::collector;
+use crate::collector::{Received, collector, collector_with_tls};
 use crate::scrape::{free_address, metrics};
 use crate::server::{Server, polynym};
+use crate::support::tls::Authority;
 
 /// The maximum time of a reload.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -99,26 +100,62 @@ async fn calls_are_logged_with_their_trace_on_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_of_sampled_calls_go_to_a_collector() {
-    let (url, messages) = collector().await;
+    let (url, received) = collector().await;
     let server = Server::start(&["--sample", "--otlp", &url, "--otlp-sample", "0"]);
     resolve_traced(&server).await;
     server.run(&["resolve", "handle:joe"]);
     server.signal("TERM");
-    let mut sent = Vec::new();
+    wait_for_spans(&received).await;
+    assert!(received.has(b"ResolveIdentity") && received.has(b"anonymous"));
+    let count = |part: &[u8]| received.bytes().windows(part.len()).filter(|w| *w == part).count();
+    assert_eq!(count(b"rpc.method"), 1, "the other call is in no trace that is sampled");
+    let trace: Vec<_> =
+        (0..16).map(|n| u8::from_str_radix(&TRACE[2 * n..2 * n + 2], 16).unwrap()).collect();
+    // The operations of the store are in the trace of their call.
+    let operations = count(b"db.operation.name");
+    assert_eq!((count(b"store resolve"), count(&trace)), (1, 1 + operations));
+    assert!(received.has(b"polynym") && !received.has(b"unknown_service"));
+    assert!(!received.has(b"canary") && !received.has(b"joe"));
+}
+
+/// Waits until a server that has been stopped has sent its spans.
+async fn wait_for_spans(received: &Received) {
     for _ in 0..600 {
-        sent = messages.lock().unwrap().concat();
-        if !sent.is_empty() {
-            break;
+        if !received.bytes().is_empty() {
+            return;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let has = |part: &[u8]| sent.windows(part.len()).any(|window| window == part);
-    let trace: Vec<_> =
-        (0..16).map(|n| u8::from_str_radix(&TRACE[2 * n..2 * n + 2], 16).unwrap()).collect();
-    assert!(has(&trace) && has(b"ResolveIdentity") && has(b"anonymous"));
-    let spans = sent.windows(10).filter(|window| *window == b"rpc.method").count();
-    assert_eq!(spans, 1, "the other call is in no trace that is sampled");
-    assert!(!has(b"canary") && !has(b"joe"));
+    panic!("there are no spans");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_variables_of_opentelemetry_configure_the_export() {
+    let authority = Authority::new();
+    let (url, received) = collector_with_tls(&authority).await;
+    let mut command = polynym(&["serve", "--listen", "127.0.0.1:0"]);
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
+        ("OTEL_EXPORTER_OTLP_CERTIFICATE", &authority.path("ca.pem")),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-team=users%20of%20all"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=trial"),
+        ("OTEL_SERVICE_NAME", "directory"),
+    ] {
+        command.env(name, value);
+    }
+    let server = Server::start_with(&mut command, &["--sample"]);
+    resolve_traced(&server).await;
+    server.signal("TERM");
+    wait_for_spans(&received).await;
+    for part in ["ResolveIdentity", "deployment.environment.name", "trial", "directory"] {
+        assert!(received.has(part.as_bytes()), "{part}");
+    }
+    assert!(received.headers().contains("users of all"), "{}", received.headers());
+
+    command.env("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "none.pem");
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: none.pem"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

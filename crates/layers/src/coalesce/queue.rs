@@ -14,6 +14,7 @@ use super::slots::CallState;
 use super::stalled_retry::StalledRetry;
 use crate::latency::UsualLatency;
 use polynym_directory::{Error, LookUps};
+use polynym_store_common::spans;
 
 pub const GIVEN_UP: &str = "a look-up was given up";
 
@@ -52,9 +53,14 @@ impl<G: Group> Queue<G> {
             return call.run_alone(group, keys).await;
         }
         let (look_up, outcome) = LookUp::new(keys);
+        let since = Instant::now();
         self.add(group, look_up);
         // Fails if the runtime of the call has shut down.
-        outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())))
+        let answered = outcome.await.unwrap_or_else(|_| Err(Error::Unavailable(GIVEN_UP.into())));
+        // The call is that of several look-ups, each of which has a trace of its own.
+        let outcome = if answered.is_ok() { "ok" } else { "unavailable" };
+        spans::add("shared_look_up", since.elapsed(), outcome, answered.is_err());
+        answered
     }
 
     /// Begins the call of a look-up if its group is idle and others are unlikely to join: its

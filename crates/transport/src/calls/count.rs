@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use http::{HeaderMap, Response};
 use metrics::{Histogram, Label, counter, histogram};
+use opentelemetry::Context;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 use tracing::Span;
@@ -60,6 +61,11 @@ impl CallCount {
     /// The span in which log lines name the call's trace.
     pub fn log_span(&self) -> Span {
         self.trace.log_span()
+    }
+
+    /// The context of the call's trace.
+    pub fn trace_context(&self) -> Context {
+        self.trace.context()
     }
 
     /// Sets the call, once its caller is known.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use opentelemetry::context::FutureExt as _;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::Instrument;
@@ -178,8 +179,9 @@ impl CallHandler {
             };
             Ok(self.execute(method, request, steps, permit).await)
         };
-        let span = count.log_span();
-        let response = self.with_deadline(method, timeout, answer).instrument(span).await;
+        let (span, context) = (count.log_span(), count.trace_context());
+        let answer = self.with_deadline(method, timeout, answer);
+        let response = answer.instrument(span).with_context(context).await;
         count.end_with_response(&response);
 
         let response = rpc.respond(response, Some(&mut reservation)).await;
@@ -264,8 +266,9 @@ impl CallHandler {
             let streaming = rpc.open(request, limit, self.timeout, &stream).await?;
             Ok((method.handler)(streaming).await)
         };
-        let span = count.log_span();
-        let response = self.with_deadline(method, timeout, answer).instrument(span).await;
+        let (span, context) = (count.log_span(), count.trace_context());
+        let answer = self.with_deadline(method, timeout, answer);
+        let response = answer.instrument(span).with_context(context).await;
         count.end_with_response(&response);
 
         // A response may wait for the request: its caller may lose access before it.

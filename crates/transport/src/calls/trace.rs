@@ -9,7 +9,7 @@ use opentelemetry::trace::{
     TraceId, TraceState,
 };
 use opentelemetry::{Context, KeyValue};
-use opentelemetry_sdk::trace::{SdkTracer, Span};
+use opentelemetry_sdk::trace::SdkTracer;
 use tonic::Code;
 
 static TRACER: OnceLock<SdkTracer> = OnceLock::new();
@@ -22,8 +22,8 @@ pub fn export_to(tracer: SdkTracer) {
 /// The trace of a call.
 pub struct CallTrace {
     id: Option<TraceId>,
-    /// The span for the collector.
-    span: Option<Span>,
+    /// The context with the span for the collector.
+    context: Option<Context>,
 }
 
 impl CallTrace {
@@ -31,7 +31,7 @@ impl CallTrace {
     pub fn begin(method: &'static str, headers: &HeaderMap) -> Self {
         let parent = headers.get("traceparent").and_then(|value| parse(value.to_str().ok()?));
         let Some(tracer) = TRACER.get() else {
-            return Self { id: parent.map(|parent| parent.trace_id()), span: None };
+            return Self { id: parent.map(|parent| parent.trace_id()), context: None };
         };
         let context = match parent {
             Some(parent) => Context::new().with_remote_span_context(parent),
@@ -42,7 +42,14 @@ impl CallTrace {
             .with_kind(SpanKind::Server)
             .with_attributes(attributes)
             .start_with_context(tracer, &context);
-        Self { id: Some(span.span_context().trace_id()), span: Some(span) }
+        let id = span.span_context().trace_id();
+        Self { id: Some(id), context: Some(Context::new().with_span(span)) }
+    }
+
+    /// The context in which spans of other parts of the program are parts of the call; an empty one
+    /// if its trace is not exported.
+    pub fn context(&self) -> Context {
+        self.context.clone().unwrap_or_default()
     }
 
     /// The span that adds the trace id to log lines.
@@ -55,7 +62,8 @@ impl CallTrace {
 
     /// Ends the span with the outcome.
     pub fn end(&mut self, code: Code, caller: &str) {
-        let Some(mut span) = self.span.take() else { return };
+        let Some(context) = self.context.take() else { return };
+        let span = context.span();
         span.set_attribute(KeyValue::new("rpc.grpc.status_code", code as i64));
         span.set_attribute(KeyValue::new("polynym.caller", caller.to_owned()));
         if matches!(code, Code::Internal | Code::Unknown | Code::Unavailable | Code::DataLoss) {
