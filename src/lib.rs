@@ -12,3 +12,5 @@ pub mod telemetry;
 /// The maximum message of a stream to AdminService, in bytes: a user with the undo record of its
 /// merge.
 const MAX_STREAM_BYTES: usize = 1 << 20;
+/// The target of the log of reads.
+const READ_LOG: &str = "polynym::reads";

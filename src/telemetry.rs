@@ -11,18 +11,20 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
+use crate::READ_LOG;
 use process::Process;
 pub use traces::export_traces;
 
 /// Starts logging to standard error as text, or with `json`, as one JSON object per line. `filter`
 /// is a level such as `info`, or levels of modules such as `polynym=debug,warn`. The HTTP/2 library
-/// logs errors of callers only if `filter` names it (`h2=warn`). Later calls have no effect.
+/// logs errors of callers only if `filter` names it (`h2=warn`). Reads are logged with `log_reads`,
+/// whatever the level. Later calls have no effect.
 ///
 /// # Errors
 /// `filter` is invalid.
-pub fn init(json: bool, filter: &str) -> Result<(), ParseError> {
+pub fn init(json: bool, filter: &str, log_reads: bool) -> Result<(), ParseError> {
     let builder = tracing_subscriber::fmt()
-        .with_env_filter(without_h2(filter)?)
+        .with_env_filter(env_filter(filter, log_reads)?)
         .with_writer(std::io::stderr)
         .with_target(false);
     let started = if json {
@@ -105,8 +107,9 @@ impl Metrics {
     }
 }
 
-fn without_h2(filter: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::try_new(format!("h2=off,{filter}"))
+fn env_filter(filter: &str, log_reads: bool) -> Result<EnvFilter, ParseError> {
+    let reads = if log_reads { "info" } else { "off" };
+    EnvFilter::try_new(format!("h2=off,{READ_LOG}={reads},{filter}"))
 }
 
 /// Logs the location of a panic, but not its message, which may contain personal data.
@@ -117,13 +120,15 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
 
 #[cfg(test)]
 mod tests {
-    use super::without_h2;
+    use super::env_filter;
 
     #[test]
-    fn the_http2_library_logs_only_if_named() {
-        let filter = |text: &str| without_h2(text).unwrap().to_string();
+    fn the_http2_library_and_reads_are_logged_only_if_named() {
+        let filter = |text: &str| env_filter(text, false).unwrap().to_string();
         assert!(filter("debug").contains("h2=off"));
+        let reads = env_filter("error", true).unwrap().to_string();
+        assert!(reads.contains("polynym::reads=info") && filter("info").contains("reads=off"));
         let named = filter("info,h2=warn");
-        assert!(named.contains("h2=warn") && !named.contains("off"), "{named}");
+        assert!(named.contains("h2=warn") && !named.contains("h2=off"), "{named}");
     }
 }

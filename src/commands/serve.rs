@@ -59,7 +59,7 @@ const WRITER_ENDED: &str = "the embedded store's writer failed by an error of th
 pub fn run(flags: &Flags<Serve>) -> Result<(), Failure> {
     let settings = flags.load()?;
     let json = settings.telemetry.log_format == LogFormat::Json;
-    telemetry::init(json, &settings.telemetry.log)
+    telemetry::init(json, &settings.telemetry.log, settings.telemetry.log_reads)
         .map_err(|error| Failure::Other(error.to_string()))?;
     let runtimes = Runtimes::start(settings.threads)?;
     let runtime = &runtimes.main;

@@ -23,7 +23,7 @@ use failures::{no_temporary, other};
 /// The command failed, or found problems.
 pub fn run(command: Store) -> Result<(), Failure> {
     // A panic in a damaged store must not print data.
-    telemetry::init(false, "error").map_err(|error| Failure::Other(error.to_string()))?;
+    telemetry::init(false, "error", false).map_err(|error| Failure::Other(error.to_string()))?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -8,6 +8,7 @@ use tonic::{Request, Status, Streaming};
 
 use super::api::Api;
 use super::authorization::{authorized, permitted_tenant};
+use super::read_log::log_read_of_all;
 use super::status::{Refusal, status};
 use super::{convert, policies};
 use polynym_access::Call;
@@ -128,7 +129,9 @@ impl Api {
     ) -> Result<export::Responses, Refusal> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
-        Ok(export::export(&self.directory, tenant, &request).await?)
+        let exported = export::export(&self.directory, tenant, &request).await?;
+        log_read_of_all(&call);
+        Ok(exported)
     }
 
     pub async fn find_duplicates(
@@ -137,7 +140,9 @@ impl Api {
     ) -> Result<duplicates::Responses, Refusal> {
         let (call, request) = authorized(request)?;
         let tenant = permitted_tenant(&call, &request.tenant)?;
-        Ok(duplicates::find(&self.directory, tenant, &request).await?)
+        let found = duplicates::find(&self.directory, tenant, &request).await?;
+        log_read_of_all(&call);
+        Ok(found)
     }
 
     pub async fn undo_operation(
@@ -157,7 +162,9 @@ impl Api {
         request: Request<v1::BackupStoreRequest>,
     ) -> Result<backup::Responses, Refusal> {
         let (call, _) = authorized(request)?;
-        Ok(backup::backup(self.directory.clone(), &call)?)
+        let copied = backup::backup(self.directory.clone(), &call)?;
+        log_read_of_all(&call);
+        Ok(copied)
     }
 
     pub async fn list_tenants(

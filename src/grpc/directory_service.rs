@@ -9,6 +9,7 @@ use tonic::{Request, Response};
 use super::api::{Api, count_misses, look_up_tenant};
 use super::authorization::authorized;
 use super::handlers::{Answer, Message};
+use super::read_log::{ids, log_read, log_read_of_all, users_of};
 use super::status::Refusal;
 use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
@@ -53,6 +54,7 @@ impl Api {
         count_resolves(call, [(&raw, &resolved)]);
         let (found, reads) = resolved?;
         resolve_reads().record(reads);
+        log_read(call, ids([&found.user]));
         Ok(WithReads { message: mask.apply_to_found(found).into(), reads })
     }
 
@@ -82,6 +84,7 @@ impl Api {
         let (outcomes, reads) = resolved?;
         count_misses(call, &outcomes);
         count_resolves(call, raw.iter().zip(&outcomes));
+        log_read(call, ids(outcomes.iter().flatten().map(|found| &found.user)));
         let masked =
             outcomes.into_iter().map(|outcome| outcome.map(|found| mask.apply_to_found(found)));
         let message = raw_response::BatchResolved { results: fill(masked.collect()) };
@@ -97,7 +100,9 @@ impl Api {
         let mask = ReadMask::parse(request.read_mask.as_ref())?;
         let got = self.directory.get(&context, &request.user_id, mask.view()).await;
         count_misses(call, [&got]);
-        Ok(mask.apply_to_got(got?).into())
+        let got = got?;
+        log_read(call, ids([&got.user]));
+        Ok(mask.apply_to_got(got).into())
     }
 
     pub async fn batch_get_users(
@@ -111,6 +116,7 @@ impl Api {
         let got = self.directory.batch_get(&context, &request.user_ids, mask.view()).await;
         let outcomes = got?;
         count_misses(call, &outcomes);
+        log_read(call, ids(outcomes.iter().flatten().map(|got| &got.user)));
         let masked = outcomes.into_iter().map(|outcome| outcome.map(|got| mask.apply_to_got(got)));
         Ok(raw_response::BatchGot { results: fill(masked.collect()) })
     }
@@ -173,6 +179,7 @@ impl Api {
             view: mask.view(),
         };
         let page = self.directory.search(&context, search).await?;
+        log_read(call, ids(&page.users));
         let plan = request.explain.then(|| convert::plan(&page.plan));
         let users = page.users.into_iter().map(|user| mask.encode(user)).collect();
         Ok(raw_response::Searched {
@@ -193,6 +200,7 @@ impl Api {
         let history = convert::history(&request)?;
         let _permit = self.batch_permits.take(call).await?;
         let page = self.directory.history(&context, history).await?;
+        log_read(call, users_of(&page.events));
         Ok(v1::ListHistoryResponse {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
@@ -207,6 +215,7 @@ impl Api {
         let context = self.context(call, &request.tenant, "")?;
         let raw = raw_identifier(request.identifier.as_ref());
         let owners = self.directory.list_owners(&context, raw).await?;
+        log_read(call, owners.periods.iter().filter_map(|period| period.user));
         Ok(convert::owners(owners))
     }
 
@@ -219,6 +228,7 @@ impl Api {
         let events = convert::events(&request)?;
         let _permit = self.batch_permits.take(call).await?;
         let page = self.directory.events(&context, events).await?;
+        log_read(call, users_of(&page.events));
         Ok(v1::ListEventsResponse {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
@@ -235,6 +245,10 @@ impl Api {
         let context = self.context(&call, &request.tenant, "")?;
         let watch_request = convert::watch(&request)?;
         let watch = self.directory.watch(&context, watch_request).await?;
+        match request.user_ids.is_empty() {
+            true => log_read_of_all(&call),
+            false => log_read(&call, request.user_ids.iter().filter_map(|id| id.parse().ok())),
+        }
         Ok(watch::responses(watch, self.stopping.clone()))
     }
 }

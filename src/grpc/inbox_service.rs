@@ -5,6 +5,7 @@ use prost::Message;
 use super::api::{Api, count_misses};
 use super::convert;
 use super::raw_response::status_message;
+use super::read_log::log_read;
 use super::status::{Refusal, status};
 use polynym_access::Call;
 use polynym_directory::{
@@ -54,6 +55,7 @@ impl Api {
             page_token: &request.page_token,
         };
         let page = self.directory.notices(&context, page_request).await?;
+        log_read(call, request.user_id.parse());
         let notices = page.entries.into_iter().filter_map(entry_message).collect();
         let next_page_token = page.next_page_token;
         Ok(v1::ListNoticesResponse { notices, next_page_token })
@@ -89,6 +91,7 @@ impl Api {
     ) -> Result<v1::CountUnreadResponse, Refusal> {
         let context = self.context(call, &request.tenant, "")?;
         let unread = self.directory.count_unread(&context, &request.user_id).await?;
+        log_read(call, request.user_id.parse());
         Ok(v1::CountUnreadResponse { unread: unread as i32 })
     }
 }

@@ -15,6 +15,7 @@ mod policies;
 mod probes;
 mod purpose;
 pub(crate) mod raw_response;
+mod read_log;
 mod registry_service;
 mod server;
 mod status;

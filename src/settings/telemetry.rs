@@ -14,6 +14,8 @@ settings! {
         pub otlp_sample: f64 = ("SHARE", "0.01", share),
         /// Calls to log: none, one in a hundred, or all.
         pub log_calls: LogCalls = ("none|sampled|all", "none", log_calls),
+        /// Log whose record was read, by which caller: a line for each call that shows users.
+        pub log_reads: bool = switch,
         /// Format of the log on standard error.
         pub log_format: LogFormat = ("text|json", "text", log_format),
         /// Filter of the log: a level, or levels of modules such as polynym=debug,warn.

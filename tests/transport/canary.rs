@@ -112,7 +112,8 @@ async fn personal_data_is_in_no_log_metric_trace_or_error() {
     let mut command = polynym(&["serve", "--listen", "127.0.0.1:0", "--log", "debug"]);
     command.stderr(File::create(&log).unwrap());
     let address = operators.to_string();
-    let more = ["--sample", "--log-calls=all", "--otlp", &collector, "--admin-listen", &address];
+    let more = ["--sample", "--log-calls=all", "--log-reads", "--otlp", &collector];
+    command.args(["--admin-listen", &address]);
     let server = Server::start_with(&mut command, &more);
     let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
 

@@ -50,6 +50,11 @@ impl Call {
         let _ = self.tenant.set(tenant.to_owned());
     }
 
+    /// The tenant, once it is known.
+    pub fn tenant(&self) -> Option<&str> {
+        self.tenant.get().map(String::as_str)
+    }
+
     /// Adds to a metric of the call's tenant, once that is known.
     pub fn count(&self, metric: Metric, count: u64) {
         if let Some(tenant) = self.tenant.get() {

@@ -5,6 +5,7 @@ mod certificates;
 mod commands;
 mod limits;
 mod log;
+mod reads;
 mod reload;
 mod shares;
 mod tenants;

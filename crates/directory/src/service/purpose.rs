@@ -58,7 +58,7 @@ impl Purpose<'_> {
 
     /// The reason as logs have it: without words that may be emails, phone numbers or other
     /// identifiers of people, which never appear in a log.
-    pub(crate) fn logged_reason(&self) -> String {
+    pub fn logged_reason(&self) -> String {
         let words = self.reason.split_whitespace().map(|word| match is_identifying(word) {
             true => "***",
             false => word,
