@@ -43,12 +43,13 @@ fn pairs_are_shown_with_their_reasons() {
 }
 
 const USERS: u64 = 2_000;
+const NONE: &str = "no duplicates among 2000 users\n";
 
-/// Imports random users, every fifth of them dirty, without identities that cannot be linked.
-fn import(server: &Server) {
+/// Imports random users, this percentage of them dirty, without identities that cannot be linked.
+fn import(server: &Server, dirty: &str) {
     let folder = tempfile::tempdir().unwrap();
     let users = USERS.to_string();
-    let sample = polynym(&["sample", "--users", &users, "--dirty", "20"]).output().unwrap().stdout;
+    let sample = polynym(&["sample", "--users", &users, "--dirty", dirty]).output().unwrap().stdout;
     let mut import = polynym(&["import", "-", "--on-conflict", "skip-identity"])
         .current_dir(folder.path())
         .env("POLYNYM_SERVER", &server.url)
@@ -107,11 +108,21 @@ fn person<'a>(planted: &'a HashMap<String, String>, user: &'a str) -> &'a str {
 }
 
 #[test]
+fn clean_users_have_no_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = format!("embedded:{}", folder.path().join("store").display());
+    let server = Server::start(&["--store", &store]);
+    import(&server, "0");
+    let none = server.run(&["user", "duplicates", "--min-score", "1"]);
+    assert_eq!((stdout(&none).as_str(), stderr(&none).as_str()), ("", NONE));
+}
+
+#[test]
 fn planted_duplicates_are_found_and_few_others() {
     let folder = tempfile::tempdir().unwrap();
     let store = format!("embedded:{}", folder.path().join("store").display());
     let server = Server::start(&["--store", &store]);
-    import(&server);
+    import(&server, "20");
     let planted = planted(&server);
     assert!(planted.len() > 100, "{} duplicates", planted.len());
     for (min_score, least_precision) in [("50", 0.9), ("40", 0.5)] {

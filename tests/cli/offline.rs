@@ -123,7 +123,7 @@ fn wrong_usage_exits_with_2() {
     assert_fails(&run(&["fly"]), 2, &["fly"]);
     assert_fails(&run(&[]), 2, &["Usage"]);
     assert_fails(&run(&["resolve"]), 2, &["IDENTIFIER"]);
-    assert_fails(&run(&["resolve", "joe@example.com"]), 2, &["email:joe@example.com"]);
+    assert_fails(&run(&["resolve", "joe"]), 2, &["email:joe@example.com"]);
     assert_fails(&run(&["user", "create", "--attribute", "level:int=high"]), 2, &["whole number"]);
     assert_fails(&run(&["user", "update", EXAMPLE]), 2, &["--name"]);
     assert_fails(&run(&["resolve", "--timeout", "soon", "handle:joe"]), 2, &["flag --timeout"]);

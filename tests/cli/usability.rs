@@ -3,7 +3,7 @@
 
 use super::client::{one, sample, text, user};
 use super::{assert_fails, stdout};
-use crate::server::Server;
+use crate::server::{Server, polynym};
 
 fn id_of(server: &Server, identifier: &str) -> String {
     text(&user(server, &["user", "get", identifier]), "userId").to_owned()
@@ -34,6 +34,24 @@ fn an_identifier_is_accepted_wherever_a_user_id_is() {
     }
     assert_fails(&server.run(&["user", "disable", "handle:joe"]), 1, &["user undelete"]);
     assert_fails(&server.run(&["user", "get", "hadle:joe"]), 2, &["hadle:joe"]);
+}
+
+#[test]
+fn pastes_are_resolved_as_in_the_console() {
+    let server = sample();
+    let joe = id_of(&server, "handle:joe");
+    let resolve = |locale: &str, text: &str| {
+        let mut command = polynym(&["resolve", text, "--server", &server.url]);
+        command.env_remove("LC_ALL").env_remove("LC_TELEPHONE").env("LANG", locale);
+        command.output().unwrap()
+    };
+    for text in ["(415) 555-2671", "@joe", "Joe.Smith@example.com", "linkedin.com/in/joe.e.smith"] {
+        let output = resolve("en_US.UTF-8", text);
+        assert!(stdout(&output).contains(&joe), "{text}: {output:?}");
+    }
+    assert!(stdout(&resolve("C.UTF-8", "+1 415 555 2671")).contains(&joe));
+    assert_fails(&resolve("C.UTF-8", "(415) 555-2671"), 2, &["without a country", "phone/US:"]);
+    assert_fails(&resolve("en_US.UTF-8", "joe"), 2, &["kind:value"]);
 }
 
 #[test]

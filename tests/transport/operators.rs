@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -182,6 +183,51 @@ fn metrics_of_the_process_are_those_of_the_system() {
         assert!(server.run(&["user", "list"]).status.success());
         value(&metrics(address), "process_cpu_seconds_total") > used
     });
+}
+
+#[test]
+fn free_space_is_that_of_the_disk() {
+    let (folder, address) = (tempfile::tempdir().unwrap(), free_address());
+    let store = format!("embedded:{}", folder.path().display());
+    let server = Server::start(&["--store", &store, "--admin-listen", &address.to_string()]);
+    assert!(server.run(&["user", "create", "--name", "X"]).status.success());
+    let df = Command::new("df")
+        .args(["--block-size=1", "--output=size,avail"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8(df.stdout).unwrap();
+    let line = text.lines().last().unwrap();
+    let of_system: Vec<f64> = line.split_whitespace().map(|text| text.parse().unwrap()).collect();
+    let scraped = metrics(address);
+    let size = value(&scraped, "polynym_store_disk_bytes");
+    assert_eq!(size, of_system[0]);
+    let free = value(&scraped, "polynym_store_disk_free_bytes");
+    // Other tests write to the disk meanwhile.
+    assert!((free - of_system[1]).abs() < 4e9 && free <= size, "{free}: {text}");
+    let allocated = value(&scraped, "polynym_store_file_allocated_bytes");
+    assert!(allocated > 0.0, "{allocated}");
+}
+
+/// Every expression of the dashboard is of the chosen jobs and servers.
+#[test]
+fn the_dashboard_shows_what_is_chosen() {
+    let dashboard: serde_json::Value = serde_json::from_str(&read("deploy/grafana.json")).unwrap();
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    let names: Vec<_> = variables.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["datasource", "job", "instance"]);
+    let selected = Regex::new(r#"(?:polynym|process)_[a-z_]+(.{0,34})"#).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let mut count = 0;
+    for expression in targets.map(|target| target["expr"].as_str().unwrap()) {
+        for found in selected.captures_iter(expression) {
+            let choice = r#"{job=~"$job", instance=~"$instance""#;
+            assert!(choice.starts_with(&found[1]) && found[1].len() > 30, "{expression}");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count}");
 }
 
 #[test]

@@ -23,14 +23,16 @@ pub const EXAMPLES: &str = "\
 Examples:
   polynym resolve email:joe.smith@example.com
   polynym resolve handle:joe 'phone/US:(415) 555-2671' social:github/583231
+  polynym resolve '+1 (415) 555-2671' @joe https://www.linkedin.com/in/joe.e.smith
   polynym resolve --as-of 2026-01-31 email:joe.smith@example.com
   polynym resolve --json url:https://www.linkedin.com/in/joe.e.smith";
 
 #[derive(Args)]
 pub struct Resolve {
     /// The identifiers: email:…, handle:…, phone:+…, phone/REGION:…, social:PROVIDER/SUBJECT,
-    /// url:https://…
-    #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse)]
+    /// url:https://… Without a kind, what the text looks like; numbers without a country are of the
+    /// region of the locale.
+    #[arg(required = true, value_name = "IDENTIFIER", value_parser = identifier::parse_pasted)]
     identifiers: Vec<IdentifierArg>,
     /// The freshness of the answer.
     #[arg(long, value_enum, default_value = "latest")]

@@ -9,6 +9,7 @@ use http::header::ACCEPT_LANGUAGE;
 use http::request::Parts;
 use http::{HeaderMap, Uri};
 use polynym_client::purpose::{REASON, encode};
+use polynym_presentation::pasted::is_region;
 use tonic::metadata::MetadataMap;
 use uuid::Uuid;
 
@@ -116,11 +117,6 @@ pub fn of(base: &str, request: &Request) -> Context {
 /// The path of a page, with that of the console.
 fn path(base: &str, uri: &Uri) -> String {
     format!("{base}{}", uri.path())
-}
-
-/// Whether a text may be a region.
-pub fn is_region(text: &str) -> bool {
-    text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 /// The region of the first language that names one, as in `de-AT`.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Fault;
+use crate::measure::set_disk_bytes;
 
 /// The most bytes that are reserved.
 const MAX_RESERVED_BYTES: u64 = 8 << 30;
@@ -27,12 +28,24 @@ impl DiskSpace {
     /// [`Fault::DiskFull`].
     pub fn check(&self, bytes: u64) -> Result<(), Fault> {
         // A file system that does not say is not known to be full.
-        let Ok(disk) = rustix::fs::statvfs(&self.folder) else { return Ok(()) };
-        let size = disk.f_blocks.saturating_mul(disk.f_frsize);
-        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let Some((size, free)) = size_and_free(&self.folder) else { return Ok(()) };
         let reserved = self.reserved_bytes.unwrap_or_else(|| reserved_of(size));
         if free >= bytes.saturating_add(reserved) { Ok(()) } else { Err(Fault::DiskFull) }
     }
+}
+
+/// Reports the bytes of the disk of a folder.
+pub fn measure(folder: &Path) {
+    if let Some((size, free)) = size_and_free(folder) {
+        set_disk_bytes(size, free);
+    }
+}
+
+/// The bytes of the disk of a folder, and those of them that are free.
+fn size_and_free(folder: &Path) -> Option<(u64, u64)> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
+    Some((bytes(disk.f_blocks), bytes(disk.f_bavail)))
 }
 
 /// The reserved bytes of a disk of this size.

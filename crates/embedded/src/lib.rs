@@ -31,7 +31,10 @@ mod version;
 
 pub use error::OpenError;
 pub use lookup::export::DROPPED_SNAPSHOTS;
-pub use measure::{FILE_BYTES, SYNC_MUTATIONS, SYNC_SECONDS, WRITE_QUEUE};
+pub use measure::{
+    DISK_BYTES, DISK_FREE_BYTES, FILE_ALLOCATED_BYTES, FILE_BYTES, SYNC_MUTATIONS, SYNC_SECONDS,
+    WRITE_QUEUE,
+};
 pub use options::Options;
 pub use setup::integrity::IntegritySession;
 pub use setup::restore::restore;

@@ -13,6 +13,17 @@ pub const SYNC_SECONDS: (&str, &str) =
 /// The gauge of the size of the file.
 pub const FILE_BYTES: (&str, &str) =
     ("polynym_store_file_bytes", "The size of the embedded store's file");
+/// The gauge of the space that the file takes.
+pub const FILE_ALLOCATED_BYTES: (&str, &str) = (
+    "polynym_store_file_allocated_bytes",
+    "The bytes that the embedded store's file takes of its disk, which may be fewer than its size",
+);
+/// The gauge of the size of the disk.
+pub const DISK_BYTES: (&str, &str) =
+    ("polynym_store_disk_bytes", "The size of the disk with the embedded store's file");
+/// The gauge of the free space of the disk.
+pub const DISK_FREE_BYTES: (&str, &str) =
+    ("polynym_store_disk_free_bytes", "The free bytes of the disk with the embedded store's file");
 /// The histogram of mutations that share a sync.
 pub const SYNC_MUTATIONS: (&str, &str) =
     ("polynym_sync_mutations", "Mutations that share a sync of the embedded store");
@@ -46,7 +57,14 @@ pub fn sync<T>(commit: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Sets the gauge of the size of the file.
-pub fn set_file_bytes(bytes: u64) {
-    gauge!(FILE_BYTES.0).set(bytes as f64);
+/// Sets the gauges of the file: of its size, and of the space that it takes.
+pub fn set_file_bytes(size: u64, allocated: u64) {
+    gauge!(FILE_BYTES.0).set(size as f64);
+    gauge!(FILE_ALLOCATED_BYTES.0).set(allocated as f64);
+}
+
+/// Sets the gauges of the disk: of its size, and of its free space.
+pub fn set_disk_bytes(size: u64, free: u64) {
+    gauge!(DISK_BYTES.0).set(size as f64);
+    gauge!(DISK_FREE_BYTES.0).set(free as f64);
 }

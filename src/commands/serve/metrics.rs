@@ -27,7 +27,7 @@ pub const COUNTERS: [Metric; 6] = [
 ];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 32] = [
+pub const OTHERS: [Metric; 35] = [
     READY,
     transport::CALLS,
     transport::CALL_SECONDS,
@@ -56,6 +56,9 @@ pub const OTHERS: [Metric; 32] = [
     embedded::SYNC_SECONDS,
     embedded::SYNC_MUTATIONS,
     embedded::FILE_BYTES,
+    embedded::FILE_ALLOCATED_BYTES,
+    embedded::DISK_BYTES,
+    embedded::DISK_FREE_BYTES,
     mongo::POOL_CONNECTIONS,
     mongo::PARTLY_UNREACHABLE,
     mongo::BECAME_SHARD,

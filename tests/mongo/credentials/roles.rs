@@ -271,7 +271,11 @@ async fn a_store_is_upgraded_with_two_roles() {
 async fn sessions_of_dead_servers_are_ended() {
     let store = Store::new("dead", |_| ()).await;
     store.run("init", &["store", "init"]).unwrap();
-    let _server = Server::start(&["--store", &store.uri("serve")]);
+    let folder = tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut command = polynym(&["serve", "--listen=127.0.0.1:0"]);
+    command.stderr(File::create(&log).unwrap());
+    let _server = Server::start_with(&mut command, &["--store", &store.uri("serve")]);
 
     let client = Client::with_uri_str(store.uri("serve")).await.unwrap();
     let mut session = client.start_session().await.unwrap();
@@ -292,6 +296,8 @@ async fn sessions_of_dead_servers_are_ended() {
     }
     let error = session.commit_transaction().await.unwrap_err();
     assert!(error.to_string().contains("NoSuchTransaction"), "{error}");
+    let text = fs::read_to_string(&log).unwrap();
+    assert_eq!(text.matches("the sessions of a server that died").count(), 1, "{text}");
 }
 
 /// Removes an action on a collection from the role with this prefix.

@@ -13,6 +13,18 @@ const DAY_MILLIS: i64 = 86_400_000;
 /// The number of attributes with names and values of their own.
 const NAMED_ATTRIBUTES: usize = 24;
 
+/// The characters of codes, and how many of them the shortest code has before its check character.
+#[derive(Clone, Copy)]
+struct Alphabet {
+    /// As many as a prime.
+    characters: &'static [u8],
+    min_digits: usize,
+}
+
+/// Without those that look alike.
+const LETTERS: Alphabet = Alphabet { characters: b"abcdefghjkmnpqrstuvwxyz", min_digits: 6 };
+const DIGITS: Alphabet = Alphabet { characters: b"0123456", min_digits: 10 };
+
 /// A sample user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampleUser {
@@ -57,7 +69,7 @@ struct FullName {
     script: &'static Script,
     first: (&'static str, &'static str),
     last: (&'static str, &'static str),
-    /// The number in letters, which makes identifiers unique.
+    /// The number in letters, which makes identifiers unique and far from each other.
     code: String,
 }
 
@@ -88,14 +100,16 @@ impl SampleUsers {
         let mut rng = self.rng(n, 0);
         let script = &SCRIPTS[rng.usize(0..SCRIPTS.len())];
         let (first, last) = (script.first[rng.usize(0..8)], script.last[rng.usize(0..8)]);
-        FullName { script, first, last, code: code(n) }
+        FullName { script, first, last, code: code(n, LETTERS) }
     }
 
     /// An address, a handle and an account; some have a phone as well.
     fn identifiers(&self, n: u64, person: &FullName, rng: &mut Rng) -> Vec<String> {
         // A handle has one script; a right-to-left one must end in a letter.
         let handle = match rng.u8(0..10) {
-            0 if !person.script.is_right_to_left() => format!("{}_{n}", person.first.0),
+            0 if !person.script.is_right_to_left() => {
+                format!("{}_{}_{}", person.first.0, code(n, DIGITS), person.last.0)
+            }
             _ => format!("{}_{}", person.first.1, person.code),
         };
         let account = format!("social:github/{}", 1_000_000 + n);
@@ -160,16 +174,21 @@ impl FullName {
     }
 }
 
-/// The number in base 36.
-fn code(mut n: u64) -> String {
-    let mut digits = Vec::new();
-    loop {
-        digits.push(char::from_digit((n % 36) as u32, 36).unwrap_or('0'));
-        n /= 36;
-        if n == 0 {
-            return digits.into_iter().rev().collect();
-        }
+/// The number in these characters, with a check character: codes of one length differ in at least
+/// two places, and not by a swap of neighbours. A search for duplicates finds handles of people of
+/// one name that are closer.
+fn code(mut n: u64, Alphabet { characters, min_digits }: Alphabet) -> String {
+    let base = characters.len() as u64;
+    let (mut digits, mut check) = (Vec::new(), 0);
+    while n > 0 || digits.len() < min_digits {
+        digits.push(n % base);
+        n /= base;
+        // A weight is no multiple of the base.
+        let weight = digits.len() as u64 % (base - 1) + 1;
+        check += weight * digits[digits.len() - 1];
     }
+    digits.push(check % base);
+    digits.iter().map(|digit| char::from(characters[*digit as usize])).collect()
 }
 
 /// The attribute at a position.

@@ -6,7 +6,9 @@ use axum::extract::State;
 use http::header::SET_COOKIE;
 
 use crate::console::Shared;
-use crate::context::{Context, is_region};
+use polynym_presentation::pasted::is_region;
+
+use crate::context::Context;
 use crate::cookies::preference_cookie;
 use crate::form::Form;
 use crate::render::{Page, own_path, redirect};

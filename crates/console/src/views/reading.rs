@@ -1,10 +1,9 @@
 //! How the search box reads a text: as an identifier, an id, or a filter.
 
 use locality_uuid::LocalityId;
-use polynym_identifier::{
-    Identifier, RawIdentifier, character_issue, email_within, is_international,
-};
+use polynym_identifier::{Identifier, RawIdentifier, is_international};
 use polynym_lines::identifier_message;
+use polynym_presentation::pasted::{self, is_filter};
 use polynym_proto::v1;
 
 use super::identity;
@@ -39,47 +38,10 @@ pub fn read(text: &str, region: &str) -> Reading {
     if let Ok(id) = text.parse::<LocalityId>() {
         return Reading::Id(id.to_string());
     }
-    if let Some(typed) = candidates(text, region).into_iter().find_map(typed) {
+    if let Some(typed) = pasted::identifier(text, region).and_then(typed) {
         return Reading::Identifier(Box::new(typed));
     }
     if is_filter(text) { Reading::Filter(text.to_owned()) } else { Reading::Words(text.to_owned()) }
-}
-
-/// What a text may be, the likeliest first.
-fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
-    if let Some(address) = email_within(text) {
-        return vec![RawIdentifier::Email(address)];
-    }
-    if let Ok(raw) = RawIdentifier::from_text(text) {
-        return vec![raw];
-    }
-    if text.contains("://") {
-        return vec![RawIdentifier::Url(text)];
-    }
-    if is_filter(text) {
-        return Vec::new();
-    }
-    if text.starts_with('@') {
-        return vec![RawIdentifier::Handle(text)];
-    }
-    if let Some((before, _)) = text.split_once('@') {
-        let is_below = before.contains('/');
-        let url = is_below.then_some(RawIdentifier::Url(text));
-        return url.into_iter().chain([RawIdentifier::Email(text)]).collect();
-    }
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_sign = |c| " +-().\u{a0}/".contains(c) || character_issue(c).is_some();
-    let is_number = |c: char| c.is_ascii_digit() || is_sign(c);
-    if digits >= 5 && (is_international(text) || text.chars().all(is_number)) {
-        return vec![RawIdentifier::Phone { number: text, region }];
-    }
-    match text.split_once('/') {
-        Some((host, _)) if host.contains('.') => vec![RawIdentifier::Url(text)],
-        Some((provider, subject)) if !text.contains(' ') => {
-            vec![RawIdentifier::Social { provider, subject }]
-        }
-        _ => Vec::new(),
-    }
 }
 
 fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
@@ -95,22 +57,6 @@ fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
         _ => format!("{kind}, {value}"),
     };
     Some(Typed { text: raw.to_string(), message, description })
-}
-
-/// Whether a text has an operator of the filter language.
-fn is_filter(text: &str) -> bool {
-    const FIELDS: [&str; 8] = [
-        "state",
-        "display_name",
-        "attributes.",
-        "identities",
-        "create_time",
-        "update_time",
-        "NOT ",
-        "words",
-    ];
-    let has_operator = text.contains(['=', '<', '>']) || text.contains(':');
-    has_operator && (FIELDS.iter().any(|field| text.contains(field)) || text.contains(" = "))
 }
 
 /// The filter for names with these words; the last one may be cut off.

@@ -2,10 +2,12 @@
 //! accepts mutations once a commit succeeds.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::disk_space;
 use crate::error::{DegradedReason, Fault, chain};
 use crate::file::opener::Open;
 use crate::lookup::snapshot::Snapshot;
@@ -13,6 +15,9 @@ use crate::measure::set_file_bytes;
 use crate::mutation::degraded::{Degraded, RETRY_DELAY};
 use crate::mutation::writer::Writer;
 use crate::recent_events::EventChanges;
+
+/// The unit in which systems count the blocks of a file.
+const BLOCK_BYTES: u64 = 512;
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -108,10 +113,14 @@ impl Writer {
         }
     }
 
-    /// Reports the size of the file, and drops the snapshots of exports that keep too much of it.
+    /// Reports the sizes of the file and its disk, and drops the snapshots of exports that keep too
+    /// much of the file.
     pub(super) fn watch_file(&self) {
-        let file_bytes = fs::metadata(self.opener.file()).map_or(0, |file| file.len());
-        set_file_bytes(file_bytes);
+        let file = self.opener.file();
+        let sizes = fs::metadata(file).map(|file| (file.len(), file.blocks() * BLOCK_BYTES));
+        let (size, allocated) = sizes.unwrap_or_default();
+        set_file_bytes(size, allocated);
+        file.parent().into_iter().for_each(disk_space::measure);
         let written = self.open.as_ref().map_or(0, |open| open.gate.written_bytes());
         self.shared.exports.drop_costly(Instant::now(), written);
     }

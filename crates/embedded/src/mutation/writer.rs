@@ -124,6 +124,9 @@ impl Writer {
         }
 
         self.check_file();
+        if !checks.is_empty() {
+            self.watch_file();
+        }
         for check in checks {
             let reason = self.degraded_reason();
             let _ = check.send(reason.map_or(Ok(()), |reason| Err(Fault::Degraded(reason))));

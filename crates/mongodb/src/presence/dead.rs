@@ -32,18 +32,32 @@ const SESSIONS_PER_COMMAND: usize = 1_000;
 /// The other servers, as the latest beats found them.
 #[derive(Default)]
 pub struct DeadServers {
-    /// The time in each document, and the number of beats that found it unchanged.
-    seen: HashMap<Vec<u8>, (DateTime, u32)>,
+    seen: HashMap<Vec<u8>, Seen>,
     last: Option<Instant>,
 }
 
+/// The document of another server, as the latest beats found it.
+#[derive(Clone, Copy)]
+struct Seen {
+    time: DateTime,
+    /// The number of beats that found it unchanged.
+    beats: u32,
+    is_dead: bool,
+}
+
+/// A server that has died.
+pub struct DeadServer {
+    /// Its document.
+    pub document: ServerDocument,
+    /// The age of its document.
+    pub age: Duration,
+    /// Whether the beats before found it alive.
+    pub is_new: bool,
+}
+
 impl DeadServers {
-    /// Records the documents of one beat. Returns those of dead servers, with their age.
-    pub fn find(
-        &mut self,
-        presence: &Presence,
-        all: &[ServerDocument],
-    ) -> Vec<(ServerDocument, Duration)> {
+    /// Records the documents of one beat. Returns the dead servers.
+    pub fn find(&mut self, presence: &Presence, all: &[ServerDocument]) -> Vec<DeadServer> {
         // After a gap between beats, other servers need time to renew their documents.
         if self.last.replace(Instant::now()).is_none_or(|last| last.elapsed() > 2 * BEAT_INTERVAL) {
             self.seen.clear();
@@ -53,14 +67,16 @@ impl DeadServers {
         let mut dead = Vec::new();
         for server in all.iter().filter(|server| !presence.is_own(server)) {
             let Some(id) = key(&server.id) else { continue };
-            let before = self.seen.get(&id).filter(|(time, _)| *time == server.time);
-            let beats = before.map_or(1, |(_, beats)| beats.saturating_add(1));
+            let before = self.seen.get(&id).filter(|seen| seen.time == server.time);
+            let beats = before.map_or(1, |seen| seen.beats.saturating_add(1));
             let millis = now.timestamp_millis().saturating_sub(server.time.timestamp_millis());
             let age = Duration::from_millis(millis.try_into().unwrap_or_default());
-            if beats >= DEAD_AFTER_BEATS && age >= DEAD_AFTER {
-                dead.push((server.clone(), age));
+            let is_dead = beats >= DEAD_AFTER_BEATS && age >= DEAD_AFTER;
+            if is_dead {
+                let is_new = before.is_none_or(|seen| !seen.is_dead);
+                dead.push(DeadServer { document: server.clone(), age, is_new });
             }
-            seen.insert(id, (server.time, beats));
+            seen.insert(id, Seen { time: server.time, beats, is_dead });
         }
         self.seen = seen;
 

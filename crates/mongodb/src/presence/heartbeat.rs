@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use crate::client::connect::{connect_apart, disconnect, is_shard};
 use crate::client::current::Current;
 use crate::client::error::{Fault, OpenError};
-use crate::presence::dead::{self, DeadServers};
+use crate::presence::dead::{self, DeadServer, DeadServers};
 use crate::presence::expiry_leader::ExpiryLeader;
 use crate::presence::servers::{BEAT_INTERVAL, Presence, Reading, ServerDocument};
 use crate::presence::sessions::Sessions;
@@ -253,10 +253,12 @@ impl HeartbeatTask {
         }
         let (database, presence) = (self.database.get(), presence.clone());
         self.ending = Some(tokio::spawn(async move {
-            for (server, age) in dead {
-                let (sessions, seconds) = (server.sessions.len(), age.as_secs());
-                tracing::debug!(sessions, seconds, "ending the sessions of a dead server");
-                if let Err(fault) = dead::end(&database, &presence, &server, age).await {
+            for DeadServer { document, age, is_new } in dead {
+                if is_new {
+                    let (sessions, seconds) = (document.sessions.len(), age.as_secs());
+                    tracing::info!(sessions, seconds, "ending the sessions of a server that died");
+                }
+                if let Err(fault) = dead::end(&database, &presence, &document, age).await {
                     tracing::warn!(%fault, "sessions of a dead server did not end; it is retried");
                 }
             }
