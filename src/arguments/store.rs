@@ -46,7 +46,10 @@ clock is right, stop the server, run this command, and start the server.";
 
 const RESTORE_EXAMPLES: &str = "\
 Example:
-  polynym store restore polynym-2026-01-31.redb --store embedded:/var/lib/polynym";
+  polynym store restore polynym-2026-01-31.redb --store embedded:/var/lib/polynym
+
+The backup's checksum and all its pages are checked first: nothing is created from a damaged one.
+The store gets the owner of the folder, or of the folder in which it is created.";
 
 const VERIFY_EXAMPLES: &str = "\
 Examples:

@@ -11,7 +11,7 @@ use polynym::settings::{StoreChoice, StoreSettings};
 use polynym::telemetry;
 use polynym_cli::Failure;
 use polynym_cli::output;
-use polynym_embedded::{self as embedded, Embedded};
+use polynym_embedded::{self as embedded, Embedded, Restored};
 use polynym_mongodb::{self as mongo, InitOptions};
 use tokio::runtime::Builder;
 
@@ -87,13 +87,31 @@ fn init_folder(folder: &Path) -> Result<(), Failure> {
 fn restore(command: &Restore) -> Result<(), Failure> {
     match &command.settings.load()?.store {
         StoreChoice::Embedded(folder) => {
-            embedded::restore(&command.file, folder).map_err(other)?;
+            let restored = embedded::restore(&command.file, folder).map_err(other)?;
+            warn_of(restored);
             output::print(&format!("{} is restored\n", folder.display()))
         }
         StoreChoice::Mongo(_) => Err(other(
             "only an embedded store can be restored: name one with --store embedded:FOLDER",
         )),
         StoreChoice::Temporary => Err(no_temporary()),
+    }
+}
+
+/// Warns of what a restore could not check, and of what was damaged before the backup.
+fn warn_of(restored: Restored) {
+    if !restored.had_checksum {
+        eprintln!(
+            "the backup has no checksum, because an earlier program wrote it: only its pages were \
+             checked; run `polynym store verify`"
+        );
+    }
+    if restored.unreadable_users > 0 {
+        eprintln!(
+            "the records of {} users cannot be read, and could not when the backup was made; \
+             `polynym store verify` lists them",
+            restored.unreadable_users
+        );
     }
 }
 

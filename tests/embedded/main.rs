@@ -7,6 +7,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod backups;
 mod batches;
 mod bulk;
 mod bulk_records;

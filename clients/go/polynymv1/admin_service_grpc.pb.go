@@ -89,8 +89,8 @@ type AdminServiceClient interface {
 	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
 	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
 	UndoOperation(ctx context.Context, in *UndoOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[UndoOperationResponse], error)
-	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are a file that opens as a
-	// store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
+	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
+	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
 }
 
@@ -351,8 +351,8 @@ type AdminServiceServer interface {
 	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
 	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
 	UndoOperation(*UndoOperationRequest, grpc.ServerStreamingServer[UndoOperationResponse]) error
-	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are a file that opens as a
-	// store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
+	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
+	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
 	mustEmbedUnimplementedAdminServiceServer()
 }

@@ -205,6 +205,30 @@ pub enum OpenError {
         /// The fault.
         reason: String,
     },
+    /// The file is not a backup of a store.
+    #[error(
+        "{} is not a backup of a Polynym store ({reason}): nothing was restored; give a file that \
+         `polynym backup` has written",
+        path.display()
+    )]
+    NotBackup {
+        /// The file.
+        path: PathBuf,
+        /// The kind of file that it is instead.
+        reason: &'static str,
+    },
+    /// The file is a backup, but damaged.
+    #[error(
+        "the backup {} is damaged ({reason}): nothing was restored; copy it again from its other \
+         places, or restore an earlier backup",
+        path.display()
+    )]
+    DamagedBackup {
+        /// The backup.
+        path: PathBuf,
+        /// The fault.
+        reason: String,
+    },
 }
 
 impl OpenError {
@@ -214,6 +238,23 @@ impl OpenError {
 
     pub(super) fn damaged(path: &Path, reason: impl ToString) -> Self {
         Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    pub(super) fn damaged_backup(path: &Path, reason: impl ToString) -> Self {
+        Self::DamagedBackup { path: path.to_owned(), reason: reason.to_string() }
+    }
+
+    /// The error for a backup whose content does not open as a store.
+    pub(super) fn of_backup(self, backup: &Path) -> Self {
+        let path = backup.to_owned();
+        match self {
+            Self::Damaged { reason, .. } => Self::DamagedBackup { path, reason },
+            Self::Foreign { reason, .. } => Self::NotBackup { path, reason },
+            Self::Version { found, rules, supported, .. } => {
+                Self::Version { path, found, rules, supported }
+            }
+            error => error,
+        }
     }
 
     /// The error for a failed read of the file.

@@ -37,7 +37,7 @@ pub use measure::{
 };
 pub use options::Options;
 pub use setup::integrity::IntegritySession;
-pub use setup::restore::restore;
+pub use setup::restore::{Restored, restore};
 pub use setup::status::{Status, confirm_clock, status};
 pub use setup::upgrade::{upgrade, upgrade_to};
 pub use store::Embedded;

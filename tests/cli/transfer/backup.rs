@@ -30,9 +30,17 @@ fn a_backup_is_a_snapshot() {
     assert_fails(&server.run(&["backup", file]), 1, &["the file exists"]);
 
     let store = format!("embedded:{}", folder.path().join("restored").display());
+    let mut flipped = fs::read(file).unwrap();
+    let middle = flipped.len() / 2;
+    flipped[middle..middle + 3].iter_mut().for_each(|byte| *byte ^= 1);
+    let damaged = folder.path().join("damaged.redb");
+    fs::write(&damaged, flipped).unwrap();
+    let refused = polynym(&["restore", damaged.to_str().unwrap(), "--store", &store]).output();
+    assert_fails(&refused.unwrap(), 1, &["damaged.redb is damaged", "restore an earlier backup"]);
+    assert!(!folder.path().join("restored").exists());
     let restore = || polynym(&["restore", file, "--store", &store]).output().unwrap();
     let output = restore();
-    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
     assert_fails(&restore(), 1, &["not empty"]);
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let restored_folder = folder.path().join("restored");
@@ -45,6 +53,15 @@ fn a_backup_is_a_snapshot() {
     assert!(verified.status.success(), "{}", stderr(&verified));
     let restored = embedded(folder.path(), "restored");
     assert_eq!(export(&restored, &[]), before);
+
+    // Programs of 0.2.0 and earlier wrote backups without a header.
+    let older = folder.path().join("older.redb");
+    fs::write(&older, &fs::read(file).unwrap()[4_096..]).unwrap();
+    let other = format!("embedded:{}", folder.path().join("other").display());
+    let output =
+        polynym(&["restore", older.to_str().unwrap(), "--store", &other]).output().unwrap();
+    assert!(output.status.success() && stderr(&output).contains("no checksum"), "{output:?}");
+
     // The copy has the request.
     assert!(restored.run(&send).status.success());
     assert!(String::from_utf8_lossy(&noticed).contains("Hello"));

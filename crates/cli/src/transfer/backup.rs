@@ -19,7 +19,8 @@ Examples:
   polynym backup polynym-2026-01-31.redb
   polynym restore polynym-2026-01-31.redb --store embedded:/var/lib/polynym
 
-The server keeps serving. It needs free space for a copy of the data in the store's folder.";
+The server keeps serving. It needs free space for a copy of the data in the store's folder. The file
+has a checksum, which `polynym restore` compares before it creates a store.";
 
 /// `polynym backup`.
 #[derive(Args)]

@@ -7,8 +7,8 @@ use crate::error::Error;
 
 /// A store that is one file.
 pub trait StoreFile: Send + Sync + 'static {
-    /// Copies the store to a file that opens as a store and is removed with its last handle. Blocks
-    /// on the disk. Ends soon once `is_cancelled` is set.
+    /// Copies the store to the file of a backup, which is removed with its last handle. Blocks on
+    /// the disk. Ends soon once `is_cancelled` is set.
     ///
     /// # Errors
     /// [`Error::DiskFull`] if the copy would leave too little space;

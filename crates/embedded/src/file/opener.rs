@@ -10,9 +10,9 @@ use std::path::{self, Path, PathBuf};
 use redb::{Database, StorageError, WriteTransaction};
 
 use crate::error::{Fault, OpenError};
-use crate::file::header;
 use crate::file::lock::{FileId, Locker};
 use crate::file::store_file::{Gate, StoreFile};
+use crate::file::{backup_file, header};
 use crate::measure;
 use crate::schema::tables::{check_tables, create_tables};
 use crate::schema::versions::versions;
@@ -181,10 +181,11 @@ impl Opener {
     fn check_header(&self, file: &File) -> Result<(), OpenError> {
         let fault = |error| OpenError::reading(&self.file, error);
         if !header::is_database(file).map_err(fault)? {
-            return Err(OpenError::Foreign {
-                path: self.file.clone(),
-                reason: "it is another kind of file",
-            });
+            let reason = match backup_file::is_backup(file).map_err(fault)? {
+                true => "it is a backup, from which `polynym store restore` makes a store",
+                false => "it is another kind of file",
+            };
+            return Err(OpenError::Foreign { path: self.file.clone(), reason });
         }
 
         let expected = header::file_length(file).map_err(fault)?;
@@ -241,6 +242,6 @@ fn create_folder(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes the entries of a folder durable.
-fn sync(folder: &Path) -> io::Result<()> {
+pub fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

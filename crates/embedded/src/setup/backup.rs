@@ -1,4 +1,4 @@
-//! A copy of the store while it is served: copies the tables of one snapshot into a new database,
+//! A backup of the store while it is served: copies the tables of one snapshot into a new database,
 //! in an unnamed file in the store's folder. A copy rests as long as it works.
 
 use std::fs::{self, File};
@@ -10,6 +10,7 @@ use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefin
 use crate::bulk_changes::{BulkTables, running_bulk_changes};
 use crate::disk_space::DiskSpace;
 use crate::error::Fault;
+use crate::file::backup_file::{Body, seal};
 use crate::file::opener::FILE;
 use crate::schema::tables::{
     ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_TIMES, EVENTS,
@@ -72,10 +73,12 @@ impl Copying<'_> {
     fn copy(mut self) -> Result<File, Fault> {
         self.check()?;
         let to = self.to.try_clone().map_err(redb::Error::Io)?;
-        let attempt = AssertUnwindSafe(|| self.copy_into(to));
+        let attempt = AssertUnwindSafe(|| self.copy_into(Body(to)));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
-        self.to.sync_all().map_err(redb::Error::Io)?;
-        Ok(self.to)
+        let file = self.to.try_clone().map_err(redb::Error::Io)?;
+        seal(&file, || if self.rests.rest() { self.check() } else { Ok(()) })?;
+        file.sync_all().map_err(redb::Error::Io)?;
+        Ok(file)
     }
 
     /// Checks that the caller waits, and that the disk has space.
@@ -86,8 +89,8 @@ impl Copying<'_> {
         self.disk.check(TRANSACTION_BYTES as u64)
     }
 
-    fn copy_into(&mut self, file: File) -> Result<(), Fault> {
-        let to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
+    fn copy_into(&mut self, body: Body) -> Result<(), Fault> {
+        let to = Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(body)?;
         let copied = [
             self.copy_table(&to, META)?,
             self.copy_table(&to, USERS)?,

@@ -53,15 +53,34 @@ impl IntegritySession {
     /// # Errors
     /// [`OpenError`].
     pub fn open_supporting(folder: &Path, supported: Supported) -> Result<Self, OpenError> {
+        Self::checked(folder, supported).map(|(session, _)| session)
+    }
+
+    /// Opens the store, and returns whether its file needed no repair. Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(super) fn checked(folder: &Path, supported: Supported) -> Result<(Self, bool), OpenError> {
         let mut opener = Opener::new(folder, CACHE_BYTES).supporting(supported);
         let mut open = opener.open_existing()?;
         // The database panics on an invalid page that it trusts.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));
         match checked {
-            Ok(Ok(_)) => Ok(Self { open, caches: Caches::new(0) }),
+            Ok(Ok(is_sound)) => Ok((Self { open, caches: Caches::new(0) }, is_sound)),
             Ok(Err(error)) => Err(opener.damaged(error)),
             Err(_) => Err(opener.damaged("its structure is invalid")),
         }
+    }
+
+    /// The number of users whose records cannot be read.
+    pub(super) fn unreadable_users(&self) -> Result<u64, Fault> {
+        let mut unreadable = 0;
+        for row in self.snapshot()?.users.range::<&[u8; 16]>(..)? {
+            let (id, record) = row?;
+            let claims = user_claims(LocalityId::from(*id.value()), record.value());
+            unreadable += u64::from(claims.is_err());
+        }
+        Ok(unreadable)
     }
 
     fn read<T>(&self, read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>) -> Result<T, Error> {

@@ -1,46 +1,102 @@
 //! Creates a store from a backup.
 
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{self, Path};
+
+use tempfile::{TempDir, TempPath};
 
 use crate::error::OpenError;
-use crate::file::opener::FILE;
-use crate::options::Options;
-use crate::store::Embedded;
+use crate::file::backup_file::BackupFile;
+use crate::file::opener::{FILE, sync};
+use crate::setup::integrity::IntegritySession;
+use crate::version::Supported;
+
+/// A store that was created from a backup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Whether the backup had a checksum. Without one, its pages alone were checked.
+    pub had_checksum: bool,
+    /// The users whose records cannot be read. They were damaged before the backup.
+    pub unreadable_users: u64,
+}
 
 /// Creates a store in `folder`, which must be empty or not exist, from a backup. The backup stays.
-/// Only the user of this process can read the store.
+/// The store belongs to the owner of the folder, or of the folder in which it is created.
 ///
 /// # Errors
-/// [`OpenError`] where the folder is not empty, or the backup does not open as a store.
-pub fn restore(backup: &Path, folder: &Path) -> Result<(), OpenError> {
+/// [`OpenError`] where the folder is not empty, or the backup is damaged or not of a store. No
+/// store is created.
+pub fn restore(backup: &Path, folder: &Path) -> Result<Restored, OpenError> {
+    let source = BackupFile::open(backup)?;
     let fault = |error| OpenError::io(folder, error);
-    let mut source = File::open(backup).map_err(|error| OpenError::io(backup, error))?;
-    let is_empty = folder.read_dir().map_or(true, |mut entries| entries.next().is_none());
-    if !is_empty {
-        return Err(fault(io::Error::other("the folder is not empty")));
-    }
+    check_empty(folder).map_err(fault)?;
 
-    // Opens the copy in a folder beside, which is renamed once it has proved to be a store.
-    let parent = std::path::absolute(folder).map_err(fault)?;
-    let parent = parent.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).map_err(fault)?;
+    // A draft on the same disk. Nothing else is written until it has proved to be a store.
+    let target = path::absolute(folder).map_err(fault)?;
+    let existing = target.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
     let mut drafts = tempfile::Builder::new();
     let private = drafts.prefix(".restore-").permissions(Permissions::from_mode(0o700));
-    let draft = private.tempdir_in(parent).map_err(fault)?;
-    let mut new_file = OpenOptions::new();
-    let private = new_file.write(true).create_new(true).mode(0o600);
-    let mut copy = private.open(draft.path().join(FILE)).map_err(fault)?;
-    io::copy(&mut source, &mut copy).map_err(fault)?;
-    copy.sync_all().map_err(fault)?;
-    drop(copy);
-    drop(Embedded::open(draft.path(), Options { create: false, ..Options::default() })?);
-    File::open(draft.path()).and_then(|folder| folder.sync_all()).map_err(fault)?;
+    let draft = private.tempdir_in(existing).map_err(fault)?;
+    source.extract(&draft.path().join(FILE))?;
+    let unreadable_users = check(draft.path()).map_err(|error| error.of_backup(backup))?;
 
-    fs::rename(draft.path(), folder).map_err(fault)?;
+    give_to_owner(&draft, existing).map_err(fault)?;
+    move_to(&target, draft, existing).map_err(fault)?;
+    Ok(Restored { had_checksum: source.has_checksum(), unreadable_users })
+}
+
+fn check_empty(folder: &Path) -> io::Result<()> {
+    let Ok(mut entries) = folder.read_dir() else { return Ok(()) };
+    match entries.next().transpose()? {
+        None => Ok(()),
+        Some(entry) => {
+            let name = entry.file_name();
+            let reason = format!("the folder is not empty, it has {}", name.display());
+            Err(io::Error::other(format!("{reason}: move its content away, or name another one")))
+        }
+    }
+}
+
+/// Checks all pages of a store and the records of its users. Returns the number of those that
+/// cannot be read.
+fn check(folder: &Path) -> Result<u64, OpenError> {
+    let (session, is_sound) = IntegritySession::checked(folder, Supported::PRESENT)?;
+    let damaged = |reason: &str| OpenError::damaged(folder, reason);
+    if !is_sound {
+        return Err(damaged("its pages do not match their checksums"));
+    }
+    session.unreadable_users().map_err(|_| damaged("its users cannot be read"))
+}
+
+/// Gives a draft to the owner of a folder, if this is the superuser: the user of a service could
+/// not read the store.
+fn give_to_owner(draft: &TempDir, of: &Path) -> io::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let owner = fs::metadata(of)?;
+    for path in [draft.path(), &draft.path().join(FILE)] {
+        chown(path, Some(owner.uid()), Some(owner.gid()))?;
+    }
+    Ok(())
+}
+
+/// Moves a draft to the folder, durably. `existing` is the folder, or the nearest one above it.
+fn move_to(folder: &Path, draft: TempDir, existing: &Path) -> io::Result<()> {
+    if existing == folder {
+        // The folder may be a mount point, and its owner need not be able to write above it.
+        let file = TempPath::try_from_path(draft.path().join(FILE))?;
+        file.persist_noclobber(folder.join(FILE)).map_err(|error| error.error)?;
+        draft.close()?;
+        return sync(folder);
+    }
+    let parent = folder.parent().unwrap_or(existing);
+    fs::create_dir_all(parent)?;
+    File::open(draft.path())?.sync_all()?;
+    fs::rename(draft.path(), folder)?;
     // The folder is no longer temporary.
     let _ = draft.keep();
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(fault)
+    parent.ancestors().take_while(|above| above.starts_with(existing)).try_for_each(sync)
 }
