@@ -51,6 +51,15 @@ Example:
 The backup's checksum and all its pages are checked first: nothing is created from a damaged one.
 The store gets the owner of the folder, or of the folder in which it is created.";
 
+const COMPACT_EXAMPLES: &str = "\
+Examples:
+  polynym store compact --store embedded:/var/lib/polynym
+  sudo -u polynym polynym store compact --store embedded:/var/lib/polynym
+
+The store must not be in use. Its content is checked and copied to a new file, which takes the place
+of the old one at the end: until then the disk needs space for both. A command that is interrupted
+or killed changes nothing; the next one removes what it has left.";
+
 const VERIFY_EXAMPLES: &str = "\
 Examples:
   polynym store verify --store embedded:/var/lib/polynym
@@ -77,6 +86,9 @@ pub enum Store {
     /// Find inconsistencies between users and claims.
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(Verify),
+    /// Return the free space in the file of an embedded store to the disk.
+    #[command(after_help = COMPACT_EXAMPLES)]
+    Compact(Compact),
     /// Restore an embedded store from a backup.
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(Restore),
@@ -126,6 +138,14 @@ pub struct Upgrade {
 /// `polynym store confirm-clock`.
 #[derive(Args)]
 pub struct ConfirmClock {
+    /// The store.
+    #[command(flatten)]
+    pub settings: Flags<StoreSettings>,
+}
+
+/// `polynym store compact`.
+#[derive(Args)]
+pub struct Compact {
     /// The store.
     #[command(flatten)]
     pub settings: Flags<StoreSettings>,

@@ -11,8 +11,9 @@ use polynym::settings::{StoreChoice, StoreSettings};
 use polynym::telemetry;
 use polynym_cli::Failure;
 use polynym_cli::output;
-use polynym_embedded::{self as embedded, Embedded, Restored};
+use polynym_embedded::{self as embedded, Compacted, Embedded, FileSize, Restored};
 use polynym_mongodb::{self as mongo, InitOptions};
+use polynym_presentation::count;
 use tokio::runtime::Builder;
 
 use failures::{no_temporary, other};
@@ -35,6 +36,7 @@ pub fn run(command: Store) -> Result<(), Failure> {
             Store::Status(command) => status::run(&command.settings.load()?).await,
             Store::Upgrade(command) => upgrade(&command).await,
             Store::ConfirmClock(command) => confirm_clock(&command.settings.load()?),
+            Store::Compact(command) => compact(&command.settings.load()?),
             Store::Restore(command) => restore(&command),
             Store::Verify(command) => {
                 verify::run(&command.settings.load()?, command.repair, command.show_keys).await
@@ -82,6 +84,27 @@ fn init_folder(folder: &Path) -> Result<(), Failure> {
     Embedded::open(folder, embedded::Options::default()).map_err(other)?;
     let what = if existed { "was a store before" } else { "is a store now" };
     output::print(&format!("{} {what}\n", folder.display()))
+}
+
+fn compact(settings: &StoreSettings) -> Result<(), Failure> {
+    match &settings.store {
+        StoreChoice::Embedded(folder) => {
+            let step = |step: &str| eprintln!("{step}");
+            let Compacted { before, after } = embedded::compact(folder, &step).map_err(other)?;
+            let [before, after] = [before, after].map(size);
+            output::print(&format!("{}: {before} before, {after} after\n", folder.display()))
+        }
+        StoreChoice::Mongo(_) => Err(other(
+            "only an embedded store is compacted: name one with --store embedded:FOLDER; \
+             MongoDB uses the space of deleted documents again, and has a command `compact`",
+        )),
+        StoreChoice::Temporary => Err(no_temporary()),
+    }
+}
+
+/// The size of a file, and what it takes of the disk.
+fn size(size: FileSize) -> String {
+    format!("{} bytes ({} on the disk)", size.bytes, count::bytes(size.on_disk))
 }
 
 fn restore(command: &Restore) -> Result<(), Failure> {

@@ -14,6 +14,7 @@ mod bulk_records;
 mod calls;
 mod clocks;
 mod coalesce;
+mod compacting;
 mod crash;
 mod damage;
 mod damaged_records;

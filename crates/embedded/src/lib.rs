@@ -36,6 +36,7 @@ pub use measure::{
     WRITE_QUEUE,
 };
 pub use options::Options;
+pub use setup::compact::{Compacted, FileSize, compact};
 pub use setup::integrity::IntegritySession;
 pub use setup::restore::{Restored, restore};
 pub use setup::status::{Status, confirm_clock, status};

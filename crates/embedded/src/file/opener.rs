@@ -21,7 +21,7 @@ use crate::version::Supported;
 /// The name of the store's file in its folder.
 pub const FILE: &str = "directory.redb";
 /// The prefix of a file that is to become a store.
-const DRAFT_PREFIX: &str = ".directory.redb-";
+pub const DRAFT_PREFIX: &str = ".directory.redb-";
 /// The bytes that must fit before a disk counts as having space.
 const PROBE_BYTES: usize = 4 << 20;
 

@@ -5,29 +5,21 @@ use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition, Value};
+use redb::{Database, Durability, ReadTransaction};
 
 use crate::bulk_changes::{BulkTables, running_bulk_changes};
 use crate::disk_space::DiskSpace;
 use crate::error::Fault;
 use crate::file::backup_file::{Body, seal};
 use crate::file::opener::FILE;
-use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_TIMES, EVENTS,
-    EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES,
-    INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS,
-    TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES, USERS,
-};
 use crate::setup::background::{self, Rests};
+use crate::setup::copy::{Step, TRANSACTION_BYTES, TableCopy};
 use crate::store::Embedded;
-use polynym_directory::{Error, StoreFile, Timestamp, encoded::event::decode_ended};
+use polynym_directory::{Error, StoreFile, Timestamp};
 use polynym_store_common::operations::Operation;
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
-/// The bytes of rows after which a transaction ends, and the least that a row counts.
-const TRANSACTION_BYTES: usize = 8 << 20;
-const MIN_ROW_BYTES: usize = 400;
 /// Bulk changes that one transaction stops.
 const STOPPED_AT_ONCE: usize = 100;
 /// The reason why the bulk changes of a copy have stopped.
@@ -76,7 +68,7 @@ impl Copying<'_> {
         let attempt = AssertUnwindSafe(|| self.copy_into(Body(to)));
         catch_unwind(attempt).unwrap_or(Err(Fault::Panicked))?;
         let file = self.to.try_clone().map_err(redb::Error::Io)?;
-        seal(&file, || if self.rests.rest() { self.check() } else { Ok(()) })?;
+        seal(&file, || self.pause(Step::Row))?;
         file.sync_all().map_err(redb::Error::Io)?;
         Ok(file)
     }
@@ -89,42 +81,21 @@ impl Copying<'_> {
         self.disk.check(TRANSACTION_BYTES as u64)
     }
 
+    /// Leaves the processor, the disk and its space to others.
+    fn pause(&mut self, step: Step) -> Result<(), Fault> {
+        match step {
+            Step::Begin => self.check(),
+            Step::Row if self.rests.rest() => self.check(),
+            Step::Row => Ok(()),
+            // Syncs of the store wait for little of the copy at a time.
+            Step::Commit => Ok(self.to.sync_data().map_err(redb::Error::Io)?),
+        }
+    }
+
     fn copy_into(&mut self, body: Body) -> Result<(), Fault> {
         let to = Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(body)?;
-        let copied = [
-            self.copy_table(&to, META)?,
-            self.copy_table(&to, USERS)?,
-            self.copy_table(&to, IDENTITIES)?,
-            self.copy_table(&to, REQUESTS)?,
-            self.copy_table(&to, REQUEST_TIMES)?,
-            self.copy_table(&to, TENANTS)?,
-            self.copy_table(&to, TENANT_USERS)?,
-            self.copy_table(&to, EXPIRES_AT)?,
-            self.copy_table(&to, HOLD_TIMES)?,
-            self.copy_table(&to, ATTRIBUTE_NAMES)?,
-            self.copy_table(&to, ATTRIBUTES)?,
-            self.copy_table(&to, EVENTS)?,
-            self.copy_table(&to, EVENT_TIMES)?,
-            self.copy_table(&to, NEXT_EVENT)?,
-            self.copy_table(&to, TENANT_EVENTS)?,
-            self.copy_table(&to, TENANT_EVENT_TIMES)?,
-            self.copy_rows(&to, ENDED, has_users)?,
-            self.copy_table(&to, USAGE_SERIES)?,
-            self.copy_table(&to, USAGE)?,
-            self.copy_table(&to, USAGE_BATCH)?,
-            self.copy_table(&to, INBOX)?,
-            self.copy_table(&to, INBOX_NOTICES)?,
-            self.copy_table(&to, INBOX_TIMES)?,
-            self.copy_table(&to, INBOX_CONTENTS)?,
-            self.copy_table(&to, INBOX_CONTENT_USERS)?,
-            self.copy_table(&to, BULK_CHANGES)?,
-            self.copy_table(&to, BULK_TIMES)?,
-            self.copy_table(&to, BULK_USERS)?,
-        ];
-        let copied = copied.into_iter().filter(|copied| *copied).count();
-        if self.from.list_tables()?.count() != copied {
-            return Err(Fault::damaged("a table that this program does not know"));
-        }
+        let from = self.from;
+        TableCopy::new(from, &to, |step| self.pause(step)).run()?;
         self.stop_bulk_changes(&to)?;
 
         // Makes the transactions without a sync durable.
@@ -150,62 +121,6 @@ impl Copying<'_> {
         }
         Ok(())
     }
-
-    /// Copies a table. Returns whether it exists.
-    fn copy_table<K: Key + 'static, V: Value + 'static>(
-        &mut self,
-        to: &Database,
-        definition: TableDefinition<'_, K, V>,
-    ) -> Result<bool, Fault> {
-        self.copy_rows(to, definition, |_| true)
-    }
-
-    /// Copies the rows of a table with these values. Returns whether the table exists.
-    fn copy_rows<K: Key + 'static, V: Value + 'static>(
-        &mut self,
-        to: &Database,
-        definition: TableDefinition<'_, K, V>,
-        is_copied: impl Fn(&V::SelfType<'_>) -> bool,
-    ) -> Result<bool, Fault> {
-        let source = match self.from.open_table(definition) {
-            Ok(source) => source,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(false),
-            Err(error) => return Err(error.into()),
-        };
-        let mut rows = source.iter()?.peekable();
-        loop {
-            self.check()?;
-            let mut transaction = to.begin_write()?;
-            transaction.set_durability(Durability::None)?;
-            {
-                let (mut target, mut bytes) = (transaction.open_table(definition)?, 0);
-                while bytes < TRANSACTION_BYTES
-                    && let Some(row) = rows.next()
-                {
-                    let (key, value) = row?;
-                    let value = value.value();
-                    bytes += V::as_bytes(&value).as_ref().len().max(MIN_ROW_BYTES);
-                    if is_copied(&value) {
-                        target.insert(key.value(), value)?;
-                    }
-                    if self.rests.rest() {
-                        self.check()?;
-                    }
-                }
-            }
-            transaction.commit()?;
-            if rows.peek().is_none() {
-                return Ok(true);
-            }
-            // Syncs of the store wait for little of the copy at a time.
-            self.to.sync_data().map_err(redb::Error::Io)?;
-        }
-    }
-}
-
-/// Whether ended ownerships have users. A row in which nobody is left is not copied.
-fn has_users(ended: &&[u8]) -> bool {
-    decode_ended(ended).map_or(true, |ended| ended.has_users())
 }
 
 #[cfg(test)]

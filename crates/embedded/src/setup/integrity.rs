@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::{self, BoxStream};
 use locality_uuid::LocalityId;
-use redb::{ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use crate::bulk_changes::BulkTables;
 use crate::error::{Fault, OpenError};
@@ -70,6 +70,11 @@ impl IntegritySession {
             Ok(Err(error)) => Err(opener.damaged(error)),
             Err(_) => Err(opener.damaged("its structure is invalid")),
         }
+    }
+
+    /// The database.
+    pub(super) const fn database(&self) -> &Database {
+        &self.open.database
     }
 
     /// The number of users whose records cannot be read.

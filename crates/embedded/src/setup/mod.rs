@@ -3,9 +3,12 @@
 mod background;
 pub mod backup;
 mod bulk_check;
+pub mod compact;
 mod content_check;
+mod copy;
 pub mod index_check;
 pub mod integrity;
+mod owner;
 pub mod restore;
 pub mod status;
 pub mod upgrade;

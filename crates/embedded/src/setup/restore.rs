@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{self, Path};
 
 use tempfile::{TempDir, TempPath};
@@ -11,6 +11,7 @@ use crate::error::OpenError;
 use crate::file::backup_file::BackupFile;
 use crate::file::opener::{FILE, sync};
 use crate::setup::integrity::IntegritySession;
+use crate::setup::owner::give_to_owner_of;
 use crate::version::Supported;
 
 /// A store that was created from a backup.
@@ -42,7 +43,9 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<Restored, OpenError> {
     source.extract(&draft.path().join(FILE))?;
     let unreadable_users = check(draft.path()).map_err(|error| error.of_backup(backup))?;
 
-    give_to_owner(&draft, existing).map_err(fault)?;
+    for path in [draft.path(), &draft.path().join(FILE)] {
+        give_to_owner_of(existing, path).map_err(fault)?;
+    }
     move_to(&target, draft, existing).map_err(fault)?;
     Ok(Restored { had_checksum: source.has_checksum(), unreadable_users })
 }
@@ -68,19 +71,6 @@ fn check(folder: &Path) -> Result<u64, OpenError> {
         return Err(damaged("its pages do not match their checksums"));
     }
     session.unreadable_users().map_err(|_| damaged("its users cannot be read"))
-}
-
-/// Gives a draft to the owner of a folder, if this is the superuser: the user of a service could
-/// not read the store.
-fn give_to_owner(draft: &TempDir, of: &Path) -> io::Result<()> {
-    if !rustix::process::geteuid().is_root() {
-        return Ok(());
-    }
-    let owner = fs::metadata(of)?;
-    for path in [draft.path(), &draft.path().join(FILE)] {
-        chown(path, Some(owner.uid()), Some(owner.gid()))?;
-    }
-    Ok(())
 }
 
 /// Moves a draft to the folder, durably. `existing` is the folder, or the nearest one above it.

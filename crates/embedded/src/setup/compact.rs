@@ -1,0 +1,101 @@
+//! `store compact`: copies the tables of a store that no server has open into a new file without
+//! free pages, which then takes the place of the old one. Until then the old file is not written.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use redb::{Database, ReadableDatabase};
+use tempfile::NamedTempFile;
+
+use crate::error::{Fault, OpenError, chain};
+use crate::file::opener::{DRAFT_PREFIX, FILE, sync};
+use crate::setup::copy::TableCopy;
+use crate::setup::integrity::{CACHE_BYTES, IntegritySession};
+use crate::setup::owner::give_to_owner_of;
+use crate::version::Supported;
+
+/// The size of a store's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileSize {
+    /// Its length.
+    pub bytes: u64,
+    /// What it takes of the disk: less, if parts were never written.
+    pub on_disk: u64,
+}
+
+impl FileSize {
+    /// The size in units of 512 bytes is the same on every system.
+    fn of(file: &Path) -> io::Result<Self> {
+        let metadata = fs::metadata(file)?;
+        Ok(Self { bytes: metadata.len(), on_disk: metadata.blocks() * 512 })
+    }
+}
+
+/// The sizes of a file before and after it was compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compacted {
+    /// Before.
+    pub before: FileSize,
+    /// After.
+    pub after: FileSize,
+}
+
+/// Compacts the file of the store in `folder`, which must exist and not be in use. Reports each
+/// step to `progress`. Needs as much free space on the disk as the new file takes. Blocks.
+///
+/// # Errors
+/// [`OpenError`]. The store is then as it was.
+pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, OpenError> {
+    let fault = |error| OpenError::io(folder, error);
+    progress("checking the pages of the file");
+    // Until it is dropped, no server opens the folder. A page with another checksum is not copied.
+    let session = IntegritySession::checked(folder, Supported::PRESENT)?.0;
+    // The file may be a link to another disk.
+    let file = folder.join(FILE).canonicalize().map_err(fault)?;
+    let beside = file.parent().unwrap_or(folder);
+    let before = FileSize::of(&file).map_err(fault)?;
+    remove_drafts(beside).map_err(fault)?;
+
+    progress("copying the content to a new file");
+    let draft = tempfile::Builder::new().prefix(DRAFT_PREFIX).tempfile_in(beside).map_err(fault)?;
+    let failed = |error: Fault| fault(io::Error::other(chain(&error)));
+    let attempt = AssertUnwindSafe(|| copy(session.database(), &draft));
+    catch_unwind(attempt).unwrap_or(Err(Fault::Panicked)).map_err(failed)?;
+
+    replace(draft, &file).map_err(fault)?;
+    sync(beside).map_err(fault)?;
+    drop(session);
+    Ok(Compacted { before, after: FileSize::of(&file).map_err(fault)? })
+}
+
+/// Removes what runs that were killed have left.
+fn remove_drafts(folder: &Path) -> io::Result<()> {
+    for entry in folder.read_dir()? {
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(DRAFT_PREFIX.as_bytes()) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a store to a new file, without free pages, and checks it.
+fn copy(store: &Database, draft: &NamedTempFile) -> Result<(), Fault> {
+    let file = draft.as_file().try_clone().map_err(redb::Error::Io)?;
+    let mut to = Database::builder().set_cache_size(CACHE_BYTES).create_file(file)?;
+    TableCopy::new(&store.begin_read()?, &to, |_| Ok(())).run()?;
+    to.compact()?;
+    if to.check_integrity()? { Ok(()) } else { Err(Fault::damaged("the new file is damaged")) }
+}
+
+/// Puts a durable draft in place of a file, with its owner and its mode.
+fn replace(draft: NamedTempFile, file: &Path) -> io::Result<()> {
+    give_to_owner_of(file, draft.path())?;
+    fs::set_permissions(draft.path(), fs::metadata(file)?.permissions())?;
+    draft.as_file().sync_all()?;
+    draft.persist(file).map_err(|error| error.error)?;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! `store compact`: the file becomes smaller and keeps its content, whenever the command is killed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use polynym_directory::{Mutations, UserChange};
+use polynym_embedded::Embedded;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use super::server::polynym;
+use super::support::scenarios::store_command::findings;
+use super::support::users;
+use super::{FILE, open};
+
+/// The users of a store, of which some stay.
+const USERS: usize = 600;
+const STAYING: usize = 40;
+const KILLS: u32 = 12;
+
+fn compact(folder: &Path) -> Output {
+    let store = format!("embedded:{}", folder.display());
+    polynym(&["store", "compact", "--store", &store]).output().unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn length(folder: &Path) -> u64 {
+    fs::metadata(folder.join(FILE)).unwrap().len()
+}
+
+/// A closed store most of whose users were purged.
+fn store() -> (TempDir, Runtime) {
+    let (folder, runtime) = (tempfile::tempdir().unwrap(), Runtime::new().unwrap());
+    let store = open(folder.path()).unwrap();
+    let mutate = |mutation| runtime.block_on(store.mutate(mutation)).unwrap();
+    (0..USERS).for_each(|n| drop(mutate(users::creation(n))));
+    (STAYING..USERS).for_each(|n| drop(mutate(users::mutation(users::id(n), UserChange::Purge))));
+    drop(store);
+    (folder, runtime)
+}
+
+/// Checks that the store has the users that stay, and no others.
+fn check(folder: &Path, runtime: &Runtime) {
+    assert_eq!(findings(&[], &format!("embedded:{}", folder.display())), []);
+    let store: Embedded = open(folder).unwrap();
+    for n in 0..USERS {
+        let found = runtime.block_on(users::look_up(&store, n)).unwrap();
+        assert_eq!(found, n < STAYING, "user {n}");
+    }
+}
+
+#[test]
+fn a_compacted_store_is_smaller_and_has_the_same_content() {
+    let (folder, runtime) = store();
+    let (file, before) = (folder.path().join(FILE), length(folder.path()));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let output = compact(folder.path());
+    assert!(output.status.success(), "{output:?}");
+    let after = length(folder.path());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(after < before / 2, "{before} bytes before, {after} after");
+    assert!(text.contains(&format!("{before} bytes")), "{text}");
+    assert!(text.contains(&format!("{after} bytes")), "{text}");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(names(folder.path()), [FILE]);
+    check(folder.path(), &runtime);
+
+    let again = compact(folder.path());
+    assert!(again.status.success() && length(folder.path()) <= after, "{again:?}");
+}
+
+#[test]
+fn a_store_in_use_is_not_compacted() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = open(folder.path()).unwrap();
+    let before = fs::read(folder.path().join(FILE)).unwrap();
+    let output = compact(folder.path());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && text.contains("in use by another process"), "{text}");
+    assert!(before == fs::read(folder.path().join(FILE)).unwrap());
+    drop(server);
+}
+
+#[test]
+fn a_damaged_store_is_not_compacted() {
+    let (folder, _) = store();
+    let (file, name) = (folder.path().join(FILE), b"User 7");
+    let mut bytes = fs::read(&file).unwrap();
+    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+    places.iter().for_each(|at| bytes[*at] ^= 1);
+    fs::write(&file, &bytes).unwrap();
+    let output = compact(folder.path());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && text.contains("restore it from a backup"), "{text}");
+    assert_eq!(names(folder.path()), [FILE]);
+    assert_eq!(length(folder.path()), bytes.len() as u64);
+}
+
+/// The kills are spread over the time that a whole run takes.
+#[test]
+fn a_killed_command_loses_nothing() {
+    let (folder, runtime) = store();
+    let sound = fs::read(folder.path().join(FILE)).unwrap();
+    let begun = Instant::now();
+    assert!(compact(folder.path()).status.success());
+    let whole = begun.elapsed().max(Duration::from_millis(KILLS.into()));
+    for kill in 0..KILLS {
+        fs::write(folder.path().join(FILE), &sound).unwrap();
+        let name = format!("embedded:{}", folder.path().display());
+        let mut command = polynym(&["store", "compact", "--store", &name]);
+        let silent = command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = silent.spawn().unwrap();
+        sleep(whole * kill / KILLS);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        check(folder.path(), &runtime);
+    }
+    assert!(compact(folder.path()).status.success());
+    assert_eq!(names(folder.path()), [FILE]);
+    check(folder.path(), &runtime);
+}
