@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use polynym_cli::config::Flags;
+use polynym_directory::Tenant;
 
 use crate::settings::{StoreReport, StoreSettings};
 
@@ -65,6 +66,13 @@ Examples:
   polynym store verify --store embedded:/var/lib/polynym
   polynym store verify --store mongodb://127.0.0.1:27017/polynym --repair
   polynym store verify --json --show-keys > findings.jsonl
+  polynym store verify --tenant acme
+  polynym store verify --sample 2%
+  polynym store verify --sample 10000 --seed 7
+
+A sample has each user, claim and ended ownership with the same probability: the same ones for the
+same seed, which is printed. Of a tenant or a sample, notices, bulk changes and stray entries of the
+search index are not checked; nor does a sample show that two users list one identity.
 
 Exit status: 0 no inconsistencies remain; 1 some remain, or the store could not be read.";
 
@@ -160,7 +168,66 @@ pub struct Verify {
     /// Show identity keys, which are personal data, instead of hashes that hold for one run.
     #[arg(long)]
     pub show_keys: bool,
+    /// Check this tenant alone.
+    #[arg(long, value_name = "TENANT", value_parser = tenant)]
+    pub tenant: Option<Tenant>,
+    /// Check a random part: about this number of users, or this share of all records.
+    #[arg(long, value_name = "N|P%", value_parser = sample_size, conflicts_with = "repair")]
+    pub sample: Option<SampleSize>,
+    /// The seed of the sample, by default a random one.
+    #[arg(long, value_name = "N", requires = "sample")]
+    pub seed: Option<u64>,
     /// The store, and the output.
     #[command(flatten)]
     pub settings: Flags<StoreReport>,
+}
+
+/// The size of a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SampleSize {
+    /// A number of users.
+    Users(u64),
+    /// A share of all records, above 0 and up to 1.
+    Share(f64),
+}
+
+impl SampleSize {
+    /// The share of a store with this number of users.
+    pub fn share_of(self, users: u64) -> f64 {
+        match self {
+            Self::Users(wanted) => (wanted as f64 / users.max(1) as f64).min(1.0),
+            Self::Share(share) => share,
+        }
+    }
+}
+
+fn sample_size(text: &str) -> Result<SampleSize, String> {
+    let size = match text.strip_suffix('%').map(str::parse::<f64>) {
+        Some(percent) => {
+            let share = percent.map(|percent| percent / 100.0).ok();
+            share.filter(|share| *share > 0.0 && *share <= 1.0).map(SampleSize::Share)
+        }
+        None => text.parse().ok().filter(|users| *users > 0).map(SampleSize::Users),
+    };
+    size.ok_or_else(|| "write a number of users, as in 10000, or a share, as in 2%".to_owned())
+}
+
+fn tenant(text: &str) -> Result<Tenant, String> {
+    Tenant::parse(text).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_a_number_or_a_share() {
+        assert_eq!(sample_size("10000"), Ok(SampleSize::Users(10_000)));
+        assert_eq!(sample_size("2.5%"), Ok(SampleSize::Share(0.025)));
+        for wrong in ["", "0", "0%", "101%", "-1", "NaN%", "many"] {
+            assert!(sample_size(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(SampleSize::Users(50).share_of(200), 0.25);
+        assert_eq!(SampleSize::Users(50).share_of(0), 1.0);
+    }
 }

@@ -38,9 +38,7 @@ pub fn run(command: Store) -> Result<(), Failure> {
             Store::ConfirmClock(command) => confirm_clock(&command.settings.load()?),
             Store::Compact(command) => compact(&command.settings.load()?),
             Store::Restore(command) => restore(&command),
-            Store::Verify(command) => {
-                verify::run(&command.settings.load()?, command.repair, command.show_keys).await
-            }
+            Store::Verify(command) => verify::run(&command).await,
         }
     })
 }

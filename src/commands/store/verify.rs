@@ -5,49 +5,80 @@ use std::hash::{BuildHasher, RandomState};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use locality_uuid::LocalityId;
-use polynym::settings::{StoreChoice, StoreReport};
+use polynym::arguments::store::Verify;
+use polynym::settings::StoreChoice;
 use polynym_cli::Failure;
 use polynym_cli::output;
 use polynym_embedded as embedded;
 use polynym_identifier::IdentityKey;
 use polynym_mongodb as mongo;
-use polynym_store_common::integrity::{self, Finding, Observer, RepairState, Summary};
+use polynym_store_common::integrity::{
+    CheckableStore, Finding, Observer, RepairState, Sample, Scope, Summary, verify_part,
+};
 use serde::Serialize;
 
 use super::failures::{no_temporary, other};
 
-/// Verifies a store, and repairs it with `repair`.
-pub async fn run(settings: &StoreReport, repair: bool, show_keys: bool) -> Result<(), Failure> {
+/// Verifies a store, and repairs it if that is asked for.
+pub async fn run(command: &Verify) -> Result<(), Failure> {
+    let settings = command.settings.load()?;
     let json = settings.output.json;
-    let mut report = Report { json, keys: Keys::new(show_keys), bar: None, printed: Ok(()) };
+    let keys = Keys::new(command.show_keys);
+    let mut report = Report { json, keys, bar: None, printed: Ok(()) };
     let outcome = match &settings.location.store {
         StoreChoice::Embedded(folder) => {
-            integrity::verify(
-                &embedded::IntegritySession::open(folder).map_err(other)?,
-                repair,
-                &mut report,
-            )
-            .await
+            let store = embedded::IntegritySession::open(folder).map_err(other)?;
+            verify(&store, command, &mut report).await
         }
         StoreChoice::Mongo(uri) => {
             let store = mongo::IntegritySession::open(uri.as_str())
                 .await
                 .map_err(|error| other(format!("{uri}: {error}")))?;
-            let outcome = integrity::verify(&store, repair, &mut report).await;
+            let outcome = verify(&store, command, &mut report).await;
             store.close().await;
             outcome
         }
         StoreChoice::Temporary => return Err(no_temporary()),
     };
     report.clear();
-    let summary = outcome.map_err(|error| other(chain(&error)))?;
+    let (summary, part) = outcome?;
     report.printed?;
     match json {
-        true => output::print_json(&Totals::of(&summary))?,
-        false => output::print(&totals_text(&summary, repair))?,
+        true => output::print_json(&Totals::new(&summary, &part))?,
+        false => output::print(&totals_text(&summary, &part, command.repair))?,
     }
 
     if summary.is_clean() { Ok(()) } else { Err(Failure::AlreadyReported) }
+}
+
+/// The part of a store that was verified.
+struct Part {
+    scope: Scope,
+    /// About the numbers of users and claims of the tenant, or of all tenants.
+    of: (u64, u64),
+}
+
+async fn verify<S: CheckableStore>(
+    store: &S,
+    command: &Verify,
+    report: &mut Report,
+) -> Result<(Summary, Part), Failure> {
+    let failure = |error| other(chain(&error));
+    let tenant = command.tenant.clone();
+    let of = store.counts(tenant.as_ref()).await.map_err(failure)?;
+    if let Some(tenant) = tenant.as_ref().filter(|_| of == (0, 0)) {
+        return Err(other(format!("the store has no users of tenant {tenant}: see its name")));
+    }
+    let seed = command.seed.map_or_else(random_seed, Ok)?;
+    let sample = command.sample.map(|size| Sample { seed, share: size.share_of(of.0) });
+    let scope = Scope { tenant, sample };
+    let verified = verify_part(store, command.repair, scope.clone(), report).await;
+    Ok((verified.map_err(failure)?, Part { scope, of }))
+}
+
+/// A short seed, which is easy to repeat.
+fn random_seed() -> Result<u64, Failure> {
+    getrandom::u32().map(u64::from).map_err(|error| other(format!("no random seed: {error}")))
 }
 
 /// An error and its causes in one line.
@@ -56,10 +87,17 @@ fn chain(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn totals_text(summary: &Summary, repair: bool) -> String {
+fn totals_text(summary: &Summary, part: &Part, repair: bool) -> String {
     let Summary { users, claims, findings, repaired, repairable } = *summary;
-    let read = format!("{users} users and {claims} claims read");
-    match (findings, repair) {
+    let mut read = format!("{users} users and {claims} claims read");
+    if let Some(tenant) = &part.scope.tenant {
+        read += &format!(" of tenant {tenant}");
+    }
+    if let Some(Sample { seed, .. }) = part.scope.sample {
+        let (users, claims) = part.of;
+        read += &format!(", a sample of about {users} and {claims} by --seed {seed}");
+    }
+    let totals = match (findings, repair) {
         (0, _) => format!("{read}: no inconsistency\n"),
         (_, true) => {
             let left = findings - repaired;
@@ -67,6 +105,21 @@ fn totals_text(summary: &Summary, repair: bool) -> String {
         }
         (_, false) => {
             format!("{read}: {findings} findings; --repair would repair {repairable} of them\n")
+        }
+    };
+    totals + unchecked(&part.scope)
+}
+
+/// A line on what the verification of a part leaves out.
+const fn unchecked(scope: &Scope) -> &'static str {
+    match (&scope.tenant, &scope.sample) {
+        (None, None) => "",
+        (Some(_), None) => {
+            "not checked: other tenants, notices, bulk changes, stray entries of the search index\n"
+        }
+        (_, Some(_)) => {
+            "not checked: all others, notices, bulk changes, stray entries of the search index, \
+             and whether two users list one identity\n"
         }
     }
 }
@@ -119,8 +172,7 @@ impl Observer for Report {
 
 /// A progress bar; hidden unless standard error is a terminal.
 fn progress_bar(length: u64, walk: &'static str) -> ProgressBar {
-    let style =
-        ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len}, {eta} left");
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}%  {per_sec}  {eta} left");
     let bar = ProgressBar::new(length).with_message(walk);
     style.map_or_else(|_| ProgressBar::hidden(), |style| bar.with_style(style))
 }
@@ -218,11 +270,27 @@ struct Totals {
     repaired: u64,
     #[serde(rename = "mendable")]
     repairable: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sample: Option<SampleTotals>,
+}
+
+/// The sample in the JSON output.
+#[derive(Serialize)]
+struct SampleTotals {
+    seed: u64,
+    of_users: u64,
+    of_claims: u64,
 }
 
 impl Totals {
-    const fn of(summary: &Summary) -> Self {
+    fn new(summary: &Summary, part: &Part) -> Self {
         let Summary { users, claims, findings, repaired, repairable } = *summary;
-        Self { users, claims, findings, repaired, repairable }
+        let tenant = part.scope.tenant.as_ref().map(ToString::to_string);
+        let (of_users, of_claims) = part.of;
+        let totals = |Sample { seed, .. }| SampleTotals { seed, of_users, of_claims };
+        let sample = part.scope.sample.map(totals);
+        Self { users, claims, findings, repaired, repairable, tenant, sample }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use locality_uuid::LocalityId;
-use polynym_directory::{EncodedUser, Record, Timestamp, User};
+use polynym_directory::{EncodedUser, Mutation, Mutations, Record, Tenant, Timestamp, User};
 use polynym_embedded::{Embedded, Options};
 use redb::{TableDefinition, WriteTransaction};
 use tempfile::TempDir;
@@ -13,6 +13,8 @@ use super::{json, stderr, stdout, store};
 use crate::server::Server;
 use crate::support::database;
 use crate::support::scenarios::damage::{self, Breakable};
+use crate::support::scenarios::store_command::findings;
+use crate::support::users;
 
 const USERS: TableDefinition<'_, &[u8; 16], &[u8]> = TableDefinition::new("users");
 const IDENTITIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("identities");
@@ -151,6 +153,55 @@ async fn lost_claims_are_restored() {
     );
     assert!(stdout(&store(&["verify"], &folder.name())).contains("no inconsistency"));
     folder.assert_there(&[0, 1, 350, 699]).await;
+}
+
+/// Claims of two tenants are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tenant_or_a_sample_is_verified() {
+    const USERS: usize = 60;
+    let folder = Folder::new();
+    let acme = Tenant::parse("acme").unwrap();
+    let opened = folder.open();
+    for n in 0..USERS {
+        opened.mutate(users::creation(n)).await.unwrap();
+        let other = users::creation(USERS + n);
+        opened.mutate(Mutation { tenant: acme.clone(), ..other }).await.unwrap();
+    }
+    drop(opened);
+    let is_email = |key: &[u8]| String::from_utf8_lossy(key).contains(",email,");
+    folder.write(|transaction| {
+        let mut claims = transaction.open_table(IDENTITIES).unwrap();
+        claims.retain(|key, _| !is_email(key)).unwrap();
+    });
+    let findings = |arguments: &[&str]| findings(arguments, &folder.name());
+
+    assert_eq!(findings(&[]).len(), 2 * USERS);
+    assert_eq!(findings(&["--tenant", "acme"]).len(), USERS);
+    let text = stdout(&store(&["verify", "--tenant", "acme"], &folder.name()));
+    assert!(text.contains("60 users and 60 claims read of tenant acme: 60 findings"), "{text}");
+    assert!(text.ends_with("stray entries of the search index\n"), "{text}");
+    let output = store(&["verify", "--tenant", "nobody"], &folder.name());
+    assert!(!output.status.success() && stderr(&output).contains("nobody"), "{output:?}");
+
+    let sample = |seed: &str| findings(&["--sample", "50%", "--seed", seed]);
+    let [one, again, other] = [sample("1"), sample("1"), sample("2")];
+    assert!((USERS / 2..USERS * 3 / 2).contains(&one.len()), "{}", one.len());
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+    let text = stdout(&store(&["verify", "--sample", "30", "--seed", "7"], &folder.name()));
+    assert!(text.contains("a sample of about 120 and 120 by --seed 7"), "{text}");
+    assert!(text.contains("not checked: all others"), "{text}");
+    let all = json(&store(&["verify", "--json", "--sample", "100%"], &folder.name()));
+    let totals = all.last().unwrap();
+    assert_eq!((&totals["users"], &totals["sample"]["of_users"]), (&120.into(), &120.into()));
+    assert!(totals["sample"]["seed"].is_u64(), "{totals}");
+    for wrong in [&["--sample", "30", "--repair"][..], &["--sample", "0"], &["--seed", "1"]] {
+        let output = store(&[&["verify"], wrong].concat(), &folder.name());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+    }
+
+    assert_eq!(findings(&["--tenant", "acme", "--repair"]).len(), USERS);
+    assert_eq!(findings(&[]).len(), USERS);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod histories;
 mod init;
 mod keys;
 mod verify_in_use;
+mod verify_part;
 
 use crate::support::output::{stderr, stdout};
 use crate::support::scenarios::store_command::{database, json, store};

@@ -1,5 +1,7 @@
 //! Reads of the journal on a snapshot.
 
+use std::collections::HashMap;
+
 use locality_uuid::LocalityId;
 use redb::{AccessGuard, ReadableTable};
 
@@ -8,8 +10,9 @@ use crate::lookup::snapshot::Snapshot;
 use crate::schema::event::StoredEvent;
 use crate::schema::user::StoredUser;
 use polynym_directory::{
-    EndedOwnerships, History, PageLimit, Tenant, TenantEvent, encoded::event::decode_ended,
-    encoded::event::event_message, encoded::tenant_event::decode_tenant_event,
+    EndedOwnerships, History, PageLimit, Tenant, TenantEvent, TenantRecord,
+    encoded::event::decode_ended, encoded::event::event_message,
+    encoded::tenant_event::decode_tenant_event,
 };
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::Past;
@@ -88,25 +91,22 @@ impl Snapshot {
         }))
     }
 
-    /// A user with its history. None if the user does not exist.
-    pub fn past(&self, id: LocalityId) -> Result<Option<Past>, Fault> {
+    /// A user with its history. None if the user does not exist. `tenants` has the records of
+    /// tenants that were read.
+    pub fn past(
+        &self,
+        id: LocalityId,
+        tenants: &mut HashMap<Tenant, Option<TenantRecord>>,
+    ) -> Result<Option<Past>, Fault> {
         let Some(record) = self.users.get(id.as_bytes())? else { return Ok(None) };
         let user = self.decode(&StoredUser::read(record.value())?)?.user;
         let history = self.history(&user.tenant, id, None, PageLimit::unlimited())?;
-        let tenant = self.tenant(&user.tenant)?;
-        Ok(history.map(|history| Past::new(user, history.events, tenant)))
-    }
-
-    /// All ended ownerships, by their keys.
-    pub fn all_ended(
-        self,
-    ) -> Result<impl Iterator<Item = Result<(IdentityKey, EndedOwnerships), Fault>>, Fault> {
-        Ok(self.journal.ended.range::<&[u8]>(..)?.map(|row| {
-            let (stored, ended) = row?;
-            let text = String::from_utf8(stored.value().to_vec()).ok();
-            let key = text.and_then(IdentityKey::from_stored);
-            let key = key.ok_or_else(|| Fault::damaged("an ended ownership without a key"))?;
-            Ok((key, decode_ended(ended.value()).map_err(Fault::damaged)?))
+        if !tenants.contains_key(&user.tenant) {
+            tenants.insert(user.tenant.clone(), self.tenant(&user.tenant)?);
+        }
+        Ok(history.map(|history| {
+            let tenant = tenants.get(&user.tenant).and_then(Option::as_ref);
+            Past::new(user, history.events, tenant)
         }))
     }
 

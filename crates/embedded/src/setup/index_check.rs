@@ -8,8 +8,9 @@ use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result};
 use crate::schema::index_key;
 use crate::schema::user::StoredUser;
+use crate::setup::scoped::{UserRecords, user_records};
 use polynym_directory::{Policies, Tenant};
-use polynym_store_common::integrity::IndexFault;
+use polynym_store_common::integrity::{IndexFault, Scope};
 
 /// The entries of one user.
 struct Entries {
@@ -19,11 +20,12 @@ struct Entries {
     allowed: Vec<Vec<u8>>,
 }
 
-/// The check of an index: one item for each user, then one for each entry if some belong to no
-/// user.
+/// The check of an index: one item for each user, then, if the part is the whole store, one for
+/// each entry if some belong to no user.
 pub struct IndexCheck {
     snapshot: Snapshot,
-    users: Range<'static, &'static [u8; 16], &'static [u8]>,
+    users: UserRecords,
+    is_whole: bool,
     /// The entries left to check, after all users.
     entries: Option<Range<'static, &'static [u8], ()>>,
     /// The number of entries that users have.
@@ -33,10 +35,10 @@ pub struct IndexCheck {
 }
 
 impl IndexCheck {
-    /// The check of a store.
-    pub fn new(snapshot: Snapshot) -> Result<Self, Fault> {
-        let users = snapshot.users.range::<&[u8; 16]>(..)?;
-        Ok(Self { snapshot, users, entries: None, owned: 0, policies: None })
+    /// The check of a part of a store.
+    pub fn new(snapshot: Snapshot, scope: &Scope) -> Result<Self, Fault> {
+        let (users, is_whole) = (user_records(&snapshot.transaction, scope)?, scope.is_whole());
+        Ok(Self { snapshot, users, is_whole, entries: None, owned: 0, policies: None })
     }
 
     /// The entries that a user lacks. Empty for a user that cannot be read.
@@ -118,10 +120,12 @@ impl Iterator for IndexCheck {
 impl IndexCheck {
     fn step(&mut self) -> Result<Option<Option<IndexFault>>, Fault> {
         if let Some(row) = self.users.next() {
-            let (key, record) = row?;
-            let id = LocalityId::from(*key.value());
+            let (id, record) = row?;
             let is_complete = self.check_user(id, record.value())?;
             return Ok(Some((!is_complete).then_some(IndexFault::Missing(id))));
+        }
+        if !self.is_whole {
+            return Ok(None);
         }
         if self.entries.is_none() && self.snapshot.attributes.len()? > self.owned {
             self.entries = Some(self.snapshot.attributes.range::<&[u8]>(..)?);

@@ -1,5 +1,6 @@
 //! The store as `store verify` checks and repairs it: a folder that no server has open.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -22,12 +23,13 @@ use crate::schema::user::{StoredUser, decode_without_attributes};
 use crate::setup::bulk_check::BulkCheck;
 use crate::setup::content_check::ContentCheck;
 use crate::setup::index_check::IndexCheck;
+use crate::setup::scoped::{ended_rows, rows_of_keys, tenant_users, user_records};
 use crate::version::Supported;
-use polynym_directory::{Claim, ClaimWrite, EndedOwnerships, Error, MergeLinks, Timestamp};
+use polynym_directory::{Claim, ClaimWrite, EndedOwnerships, Error, MergeLinks, Tenant, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,
-    Presence, UserClaims, UserRow, link_repair, plan_repair,
+    Presence, Scope, UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// Memory for the database's pages, in bytes.
@@ -99,7 +101,7 @@ impl IntegritySession {
 
     /// Adds missing entries of the index, and deletes stray ones.
     fn write_index(&self, faults: &[IndexFault]) -> Result<(), Fault> {
-        let mut check = IndexCheck::new(self.snapshot()?)?;
+        let mut check = IndexCheck::new(self.snapshot()?, &Scope::default())?;
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
         {
@@ -186,26 +188,32 @@ impl IntegritySession {
 
 #[async_trait]
 impl CheckableStore for IntegritySession {
-    async fn counts(&self) -> Result<(u64, u64), Error> {
+    async fn counts(&self, tenant: Option<&Tenant>) -> Result<(u64, u64), Error> {
         self.read(|transaction| {
-            Ok((transaction.open_table(USERS)?.len()?, transaction.open_table(IDENTITIES)?.len()?))
+            let claims = transaction.open_table(IDENTITIES)?;
+            let Some(tenant) = tenant else {
+                return Ok((transaction.open_table(USERS)?.len()?, claims.len()?));
+            };
+            let scope = Scope { tenant: Some(tenant.clone()), sample: None };
+            let users = tenant_users(transaction, tenant)?.count();
+            Ok((users as u64, rows_of_keys(&claims, &scope)?.count() as u64))
         })
     }
 
-    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
+    fn users(&self, scope: &Scope) -> BoxStream<'_, Result<UserRow, Error>> {
         let rows = self.snapshot().and_then(|snapshot| {
-            let rows = snapshot.users.range::<&[u8; 16]>(..)?;
-            Ok(rows.map(move |row| {
-                let (id, record) = row.map_err(Fault::from)?;
-                Ok(user_row(&snapshot, LocalityId::from(*id.value()), record.value())?)
+            let records = user_records(&snapshot.transaction, scope)?;
+            Ok(records.map(move |row| {
+                let (id, record) = row?;
+                Ok(user_row(&snapshot, id, record.value())?)
             }))
         });
         rows_or_failure(rows.map_err(Error::from))
     }
 
-    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
+    fn claims(&self, scope: &Scope) -> BoxStream<'_, Result<ClaimRow, Error>> {
         let rows =
-            self.read(|transaction| Ok(transaction.open_table(IDENTITIES)?.range::<&[u8]>(..)?));
+            self.read(|transaction| rows_of_keys(&transaction.open_table(IDENTITIES)?, scope));
         rows_or_failure(rows.map(|rows| {
             rows.map(|row| {
                 let (key, claim) = row.map_err(Fault::from)?;
@@ -252,8 +260,9 @@ impl CheckableStore for IntegritySession {
         Ok(self.write_links(links)?)
     }
 
-    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
-        let check = self.snapshot().and_then(IndexCheck::new).map_err(Error::from);
+    fn index_faults(&self, scope: &Scope) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        let check = self.snapshot().and_then(|snapshot| IndexCheck::new(snapshot, scope));
+        let check = check.map_err(Error::from);
         rows_or_failure(check.map(|check| check.map(|fault| Ok(fault?))))
     }
 
@@ -266,8 +275,15 @@ impl CheckableStore for IntegritySession {
         Ok(self.write_notices(faults)?)
     }
 
-    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
-        Ok(self.snapshot()?.past(user)?)
+    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error> {
+        let (snapshot, mut tenants) = (self.snapshot()?, HashMap::new());
+        let past = |user: &LocalityId| {
+            Ok(match item_result(snapshot.past(*user, &mut tenants))? {
+                Ok(past) => past.map_or(Presence::Absent, Presence::Present),
+                Err(_) => Presence::Unreadable,
+            })
+        };
+        Ok(users.iter().map(past).collect::<Result<_, Fault>>()?)
     }
 
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
@@ -275,8 +291,8 @@ impl CheckableStore for IntegritySession {
         Ok(keys.iter().map(|key| snapshot.ended(key)).collect::<Result<_, _>>()?)
     }
 
-    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
-        let rows = self.snapshot().and_then(Snapshot::all_ended).map_err(Error::from);
+    fn ended(&self, scope: &Scope) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let rows = self.read(|transaction| ended_rows(transaction, scope));
         rows_or_failure(rows.map(|rows| rows.map(|row| Ok(row?))))
     }
 

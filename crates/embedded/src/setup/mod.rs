@@ -10,5 +10,6 @@ pub mod index_check;
 pub mod integrity;
 mod owner;
 pub mod restore;
+mod scoped;
 pub mod status;
 pub mod upgrade;

@@ -2,6 +2,7 @@
 
 pub mod ended;
 pub mod journal;
+mod pasts;
 pub mod read;
 pub mod shorten;
 pub mod tenant_journal;

@@ -9,12 +9,10 @@ use crate::database::ordered::OrderedFinds;
 use crate::schema::bson::{id_value, read_fields, required};
 use crate::schema::fields::{ID, JOURNAL, TAIL, WIRE};
 use crate::schema::tail::{Bucket, Tail, buckets_up_to};
-use crate::schema::user::StoredUser;
 use polynym_directory::{
     EncodedUser, Event, History, PageLimit, Tenant, encoded::event::decode_event,
     encoded::event::event_message,
 };
-use polynym_store_common::integrity::Past;
 
 /// The buckets in one read. Each has a few KiB.
 const READ_BATCH: usize = 64;
@@ -35,27 +33,6 @@ impl Collections {
         let page = self.fill(finds, EventPage::new(tenant, id, start, limit), &tail).await?;
         let next = Some(page.next).filter(|next| *next > 0);
         Ok(Some(History { user, events: page.events, next }))
-    }
-
-    /// A user with its history; `None` if there is no such user.
-    pub async fn past(
-        &self,
-        finds: &mut OrderedFinds,
-        id: LocalityId,
-    ) -> Result<Option<Past>, Fault> {
-        self.version_guard.versions()?;
-        let by_id = doc! { ID: id_value(id) };
-        let document = finds.find_document(&self.users, by_id, doc! {}, self.time_limit()).await?;
-        let Some(document) = document else { return Ok(None) };
-        let stored = StoredUser::read(&document)?;
-        let user = stored.decode(&*self.names_for(&stored).await?)?.user;
-        let [stored_tail] = read_fields(&document, [TAIL])?;
-        let tail = Tail::of(stored_tail)?;
-
-        let page = EventPage::new(&user.tenant, id, tail.count, PageLimit::unlimited());
-        let events = self.fill(finds, page, &tail).await?.events;
-        let tenant = self.tenant(&user.tenant).await?;
-        Ok(Some(Past::new(user, events, tenant)))
     }
 
     /// Fills a page from the tail, then from the buckets.
@@ -84,7 +61,11 @@ impl Collections {
     }
 
     /// Adds the next events of stored ones, which ascend by number, to a page.
-    async fn add(&self, page: &mut EventPage<'_>, stored: &[Vec<u8>]) -> Result<(), Fault> {
+    pub(super) async fn add(
+        &self,
+        page: &mut EventPage<'_>,
+        stored: &[Vec<u8>],
+    ) -> Result<(), Fault> {
         let decode = |event: &Vec<u8>| decode_event(page.tenant, page.id, event);
         let decoded: Result<Vec<_>, _> = stored.iter().map(decode).collect();
         let mut events = decoded.map_err(Fault::damaged)?;
@@ -114,10 +95,10 @@ impl Collections {
 }
 
 /// Events of a user, the newest first.
-struct EventPage<'p> {
+pub(super) struct EventPage<'p> {
     tenant: &'p Tenant,
     id: LocalityId,
-    events: Vec<Event>,
+    pub(super) events: Vec<Event>,
     /// The number of the next event; 0 if there are no more.
     next: u64,
     limit: PageLimit,
@@ -126,7 +107,12 @@ struct EventPage<'p> {
 
 impl<'p> EventPage<'p> {
     /// An empty page that begins with event `next`.
-    const fn new(tenant: &'p Tenant, id: LocalityId, next: u64, limit: PageLimit) -> Self {
+    pub(super) const fn new(
+        tenant: &'p Tenant,
+        id: LocalityId,
+        next: u64,
+        limit: PageLimit,
+    ) -> Self {
         Self { tenant, id, events: Vec::new(), next, limit, is_full: false }
     }
 

@@ -19,7 +19,8 @@ use crate::database::freshness::Freshness;
 use crate::database::transaction::Transaction;
 use crate::schema::bson::id_text;
 use crate::schema::fields::{BULK, ID};
-use crate::setup::integrity::{BATCH, IntegritySession};
+use crate::setup::integrity::IntegritySession;
+use crate::setup::walks::Part;
 use polynym_directory::{BulkChange, Error};
 use polynym_store_common::integrity::{BulkFault, BulkKey};
 
@@ -81,8 +82,9 @@ fn read_filed(document: &RawDocument) -> Result<(BulkChange, bool), Fault> {
 impl IntegritySession {
     /// The faults of all bulk changes.
     pub(super) fn all_bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
-        let rows = self.walk(&self.collections.collection(BULK), Row::read).try_chunks(BATCH);
-        let faults = rows.map_err(|error| error.1).and_then(|rows| self.faults_of(rows));
+        let bulk = self.collections.collection(BULK);
+        let rows = self.walk_batches(&bulk, Part::default(), Row::read);
+        let faults = rows.and_then(|rows| self.faults_of(rows));
         faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
     }
 

@@ -33,12 +33,13 @@ use crate::schema::fields::{ENDED, ID, TENANT};
 use crate::schema::user::StoredUser;
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::element_check::{index_fault, missing, repair_elements};
-use crate::setup::status::count;
-use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Timestamp};
+use crate::setup::status::{count, count_matching};
+use crate::setup::walks::{Part, keys_of, users_of};
+use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Tenant, Timestamp};
 use polynym_identifier::IdentityKey;
 use polynym_store_common::integrity::{
     BulkFault, Candidate, CandidateState, CheckableStore, ClaimRow, IndexFault, NoticeFault, Past,
-    Presence, UserClaims, UserRow, link_repair, plan_repair,
+    Presence, Scope, UserClaims, UserRow, link_repair, plan_repair,
 };
 
 /// The documents of a batch.
@@ -180,13 +181,32 @@ impl IntegritySession {
         Ok(CandidateState { claim, user, owner })
     }
 
-    /// Whether all attributes of a user have names. If not, the user is read again: it and its
-    /// tenant may have been deleted concurrently.
-    async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
-        let known = self.collections.names_for(user).await;
-        if !matches!(known, Err(Fault::Damaged(_))) {
-            return known.map(|_| true);
+    /// The rows of users, with whether all attributes of each have names.
+    async fn with_names(
+        &self,
+        rows: Vec<Result<(UserClaims, StoredUser), String>>,
+    ) -> Result<Vec<UserRow>, Error> {
+        let users = rows.iter().flatten().map(|(_, stored)| stored);
+        let (names, read) = self.collections.known_names_of(users).await;
+        read?;
+        let mut named = Vec::with_capacity(rows.len());
+        for row in rows {
+            named.push(match row {
+                Err(id) => UserRow::Unreadable(id),
+                Ok((claims, stored)) => match names.of(&stored) {
+                    Err(Fault::Damaged(_)) if !self.is_named(&stored).await? => {
+                        UserRow::Unnamed(claims)
+                    }
+                    _ => UserRow::UserClaims(claims),
+                },
+            });
         }
+        Ok(named)
+    }
+
+    /// Whether all attributes of a user have names, or it has changed since: it and its tenant may
+    /// have been deleted concurrently.
+    async fn is_named(&self, user: &StoredUser) -> Result<bool, Fault> {
         let found = self.find(&self.collections.users, vec![id_value(user.id)]).await?;
         let Some(again) = found.first() else { return Ok(true) };
         let again = StoredUser::read(again)?;
@@ -206,32 +226,30 @@ impl IntegritySession {
 
 #[async_trait]
 impl CheckableStore for IntegritySession {
-    async fn counts(&self) -> Result<(u64, u64), Error> {
-        let users = count(&self.collections.users).await.map_err(failure)?;
-        let claims = count(&self.collections.identities).await.map_err(failure)?;
-        Ok((users, claims))
+    async fn counts(&self, tenant: Option<&Tenant>) -> Result<(u64, u64), Error> {
+        let Collections { users, identities, .. } = &self.collections;
+        let counts = match tenant {
+            None => (count(users).await, count(identities).await),
+            Some(tenant) => (
+                count_matching(users, users_of(tenant)).await,
+                count_matching(identities, keys_of(tenant)).await,
+            ),
+        };
+        Ok((counts.0.map_err(failure)?, counts.1.map_err(failure)?))
     }
 
-    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>> {
-        let rows = self.walk(&self.collections.users, |document| {
+    fn users(&self, scope: &Scope) -> BoxStream<'_, Result<UserRow, Error>> {
+        let rows = self.walk_batches(&self.collections.users, Part::of_users(scope), |document| {
             StoredUser::read(document)
                 .and_then(|stored| Ok((claims_of(document, &stored)?, stored)))
                 .map_err(|_| id_text(document))
         });
-        rows.and_then(|row| async {
-            Ok(match row {
-                Err(id) => UserRow::Unreadable(id),
-                Ok((claims, stored)) if self.is_named(&stored).await? => {
-                    UserRow::UserClaims(claims)
-                }
-                Ok((claims, _)) => UserRow::Unnamed(claims),
-            })
-        })
-        .boxed()
+        let named = rows.and_then(|rows| self.with_names(rows));
+        named.map_ok(|rows| stream::iter(rows.into_iter().map(Ok))).try_flatten().boxed()
     }
 
-    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>> {
-        self.walk(&self.collections.identities, |document| {
+    fn claims(&self, scope: &Scope) -> BoxStream<'_, Result<ClaimRow, Error>> {
+        self.walk(&self.collections.identities, Part::of_keys(scope), |document| {
             let row = read_claim(document).ok().and_then(|(key, claim)| {
                 Some(ClaimRow::Claim(IdentityKey::from_stored(key.to_owned())?, claim))
             });
@@ -284,8 +302,8 @@ impl CheckableStore for IntegritySession {
 
     /// The index itself is MongoDB's. Its elements are checked: a document has them beside the user
     /// from which they are derived.
-    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
-        self.walk(&self.collections.users, index_fault)
+    fn index_faults(&self, scope: &Scope) -> BoxStream<'_, Result<Option<IndexFault>, Error>> {
+        self.walk(&self.collections.users, Part::of_users(scope), index_fault)
     }
 
     async fn repair_index(&self, faults: &[IndexFault]) -> Result<(), Error> {
@@ -296,11 +314,11 @@ impl CheckableStore for IntegritySession {
         Ok(())
     }
 
-    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error> {
+    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error> {
         let mut finds = self.in_order().await?;
-        let past = self.collections.past(&mut finds, user).await;
+        let pasts = self.collections.pasts(&mut finds, users).await;
         self.learn(&finds);
-        Ok(past?)
+        Ok(pasts?)
     }
 
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {
@@ -310,8 +328,8 @@ impl CheckableStore for IntegritySession {
         Ok(ended?)
     }
 
-    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
-        let ended = self.walk(&self.collections.collection(ENDED), read_row);
+    fn ended(&self, scope: &Scope) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>> {
+        let ended = self.walk(&self.collections.collection(ENDED), Part::of_keys(scope), read_row);
         ended.map(|row| Ok(row??)).boxed()
     }
 

@@ -13,7 +13,8 @@ use crate::client::error::Fault;
 use crate::inbox::row::{NOTICE, read_entry, read_id, row_id};
 use crate::schema::bson::{as_id, id_text, read_fields, required};
 use crate::schema::fields::NOTICES;
-use crate::setup::integrity::{BATCH, IntegritySession};
+use crate::setup::integrity::IntegritySession;
+use crate::setup::walks::Part;
 use polynym_directory::Error;
 use polynym_store_common::integrity::NoticeFault;
 
@@ -44,8 +45,8 @@ impl IntegritySession {
     /// The faults of all notices.
     pub(super) fn all_notice_faults(&self) -> BoxStream<'_, Result<Option<NoticeFault>, Error>> {
         let notices = self.collections.collection(NOTICES);
-        let rows = self.walk(&notices, Row::read).try_chunks(BATCH);
-        let faults = rows.map_err(|error| error.1).and_then(|rows| self.faults_of_notices(rows));
+        let rows = self.walk_batches(&notices, Part::default(), Row::read);
+        let faults = rows.and_then(|rows| self.faults_of_notices(rows));
         faults.map_ok(|faults| stream::iter(faults.into_iter().map(Ok))).try_flatten().boxed()
     }
 

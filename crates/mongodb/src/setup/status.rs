@@ -10,6 +10,7 @@ use crate::client::connect::{connect, disconnect};
 use crate::client::documents::collect;
 use crate::client::error::OpenError;
 use crate::client::supported::Supported;
+use crate::database::collections::LONG_READ;
 use crate::schema::bson::number;
 use crate::schema::fields::{AHEAD, META, SCHEMA, SERVERS};
 use crate::schema::versions::Versions;
@@ -275,4 +276,12 @@ fn read(stats: &Document) -> ShardStatus {
 /// The approximate number of documents of a collection.
 pub async fn count(collection: &Collection<RawDocumentBuf>) -> Result<u64, DriverError> {
     Ok(stats(collection).await?.iter().map(|stats| read(stats).documents).sum())
+}
+
+/// The number of documents of a collection that a filter matches.
+pub async fn count_matching(
+    collection: &Collection<RawDocumentBuf>,
+    filter: Document,
+) -> Result<u64, DriverError> {
+    collection.count_documents(filter).max_time(LONG_READ).await
 }

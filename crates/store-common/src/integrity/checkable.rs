@@ -7,21 +7,22 @@ use locality_uuid::LocalityId;
 use super::bulk_fault::BulkFault;
 use super::finding::{IndexFault, NoticeFault};
 use super::histories::Past;
-use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Record};
+use super::scope::Scope;
+use polynym_directory::{Claim, EndedOwnerships, Error, MergeLinks, Record, Tenant};
 use polynym_identifier::IdentityKey;
 
 /// A store that can be verified. Walks need not read one snapshot, and the store may be in use:
 /// each suspicion is checked again by [`CheckableStore::state`].
 #[async_trait]
 pub trait CheckableStore: Sync {
-    /// The approximate numbers of users and claims.
-    async fn counts(&self) -> Result<(u64, u64), Error>;
+    /// The approximate numbers of users and claims, of one tenant if there is one.
+    async fn counts(&self, tenant: Option<&Tenant>) -> Result<(u64, u64), Error>;
 
-    /// All users, ascending by id.
-    fn users(&self) -> BoxStream<'_, Result<UserRow, Error>>;
+    /// All users of a part.
+    fn users(&self, scope: &Scope) -> BoxStream<'_, Result<UserRow, Error>>;
 
-    /// All claims, ascending by key.
-    fn claims(&self) -> BoxStream<'_, Result<ClaimRow, Error>>;
+    /// All claims of a part.
+    fn claims(&self, scope: &Scope) -> BoxStream<'_, Result<ClaimRow, Error>>;
 
     /// The claims on these keys, in their order.
     async fn claims_at(&self, keys: &[IdentityKey]) -> Result<Vec<Presence<Claim>>, Error>;
@@ -41,18 +42,19 @@ pub trait CheckableStore: Sync {
     /// makes, in one transaction. Returns whether it did.
     async fn repair_links(&self, links: &MergeLinks) -> Result<bool, Error>;
 
-    /// The check of what searches read: an item for each checked user and entry, with the fault if
-    /// there is one.
-    fn index_faults(&self) -> BoxStream<'_, Result<Option<IndexFault>, Error>>;
+    /// The check of what searches read: an item for each user of a part, and for each entry if the
+    /// part is all, with the fault if there is one.
+    fn index_faults(&self, scope: &Scope) -> BoxStream<'_, Result<Option<IndexFault>, Error>>;
 
-    /// A user with its history. None if the user is gone, or has no history.
-    async fn past(&self, user: LocalityId) -> Result<Option<Past>, Error>;
+    /// These users, which differ, with their histories, in their order. A user without a history
+    /// is absent.
+    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error>;
 
     /// The ended ownerships of keys, in their order.
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;
 
-    /// All ended ownerships, by their keys.
-    fn ended(&self) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
+    /// All ended ownerships of a part.
+    fn ended(&self, scope: &Scope) -> BoxStream<'_, Result<(IdentityKey, EndedOwnerships), Error>>;
 
     /// The check of notices: an item for each checked record, with the fault if there is one. A
     /// store in which users share contents is not in use meanwhile.

@@ -236,6 +236,14 @@ impl Finding {
         Self { fault, user: Some(user), other: None, key: None, document: None, repair }
     }
 
+    /// An unreadable record, as a user if it has the id of one.
+    pub(super) fn of_document(fault: Inconsistency, id: String) -> Self {
+        let user = (fault == Inconsistency::UnreadableUser).then(|| id.parse().ok()).flatten();
+        let document = user.is_none().then_some(id);
+        let repair = RepairState::Impossible;
+        Self { fault, user, other: None, key: None, document, repair }
+    }
+
     /// A fault of an ended ownership, which cannot be repaired.
     pub(super) const fn of_ownership(key: IdentityKey, user: Option<LocalityId>) -> Self {
         let (fault, repair) = (Inconsistency::Ownership, RepairState::Impossible);

@@ -1,15 +1,19 @@
 //! The check of users against their histories, and of ended ownerships against both.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::slice;
 use std::time::Duration;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 use tokio::time::sleep;
 
-use super::checkable::CheckableStore;
+use super::checkable::{CheckableStore, Presence};
 use super::finding::{Finding, Inconsistency};
+use super::limits::{BATCH_ROWS, MAX_CONCURRENT_CHECKS};
 use polynym_directory::{
-    EndedOwnerships, Error, Event, Ownership, TenantRecord, Timestamp, User, check_history,
+    EndedOwnerships, Error, Event, Ownership, Policies, TenantRecord, Timestamp, User,
+    check_history,
 };
 use polynym_identifier::IdentityKey;
 
@@ -35,9 +39,13 @@ pub struct Past {
 
 impl Past {
     /// A user of a tenant, with its events.
-    pub fn new(user: User, events: Vec<Event>, tenant: Option<TenantRecord>) -> Self {
-        let policies = tenant.map(|tenant| tenant.policies).unwrap_or_default();
-        Self { user, events, begin: policies.history_begins(Timestamp::now()) }
+    pub fn new(user: User, events: Vec<Event>, tenant: Option<&TenantRecord>) -> Self {
+        let now = Timestamp::now();
+        let begin = tenant.map_or_else(
+            || Policies::default().history_begins(now),
+            |tenant| tenant.policies.history_begins(now),
+        );
+        Self { user, events, begin }
     }
 
     /// The fault of the history itself. Changes from before it begins may have no event.
@@ -75,16 +83,45 @@ fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool
         .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
 }
 
+/// The faults of the histories of users, and their lost identities that have no ended ownership.
+/// Those that a read of the batch suspects are read again one by one.
+pub(super) async fn histories_faults<A: CheckableStore>(
+    store: &A,
+    users: &[LocalityId],
+) -> Result<Vec<Finding>, Error> {
+    let (mut suspects, mut lost) = (BTreeSet::new(), Vec::new());
+    for (user, past) in users.iter().zip(store.pasts(users).await?) {
+        let Presence::Present(past) = past else {
+            suspects.extend(matches!(past, Presence::Unreadable).then_some(*user));
+            continue;
+        };
+        suspects.extend(past.fault().map(|_| *user));
+        lost.extend(past.lost().into_iter().map(|(key, time)| (*user, key, time)));
+    }
+    for part in lost.chunks(BATCH_ROWS) {
+        let keys: Vec<_> = part.iter().map(|(_, key, _)| key.clone()).collect();
+        for ((user, _, time), ended) in part.iter().zip(store.ended_at(&keys).await?) {
+            suspects.extend((!has_ended(&ended, *user, *time)).then_some(*user));
+        }
+    }
+    let faults: Vec<_> = stream::iter(suspects)
+        .map(|user| history_faults(store, user))
+        .buffered(MAX_CONCURRENT_CHECKS)
+        .try_collect()
+        .await?;
+    Ok(faults.concat())
+}
+
 /// The faults of a user's history, and the lost identities that have no ended ownership.
-pub(super) async fn history_faults<A: CheckableStore>(
+async fn history_faults<A: CheckableStore>(
     store: &A,
     user: LocalityId,
 ) -> Result<Vec<Finding>, Error> {
-    let past = match store.past(user).await {
-        Err(Error::Internal(_)) => return Ok(vec![Finding::of_user(Inconsistency::History, user)]),
-        past => past?,
+    let past = match past_of(store, user).await? {
+        Presence::Absent => return Ok(Vec::new()),
+        Presence::Unreadable => return Ok(vec![Finding::of_user(Inconsistency::History, user)]),
+        Presence::Present(past) => past,
     };
-    let Some(past) = past else { return Ok(Vec::new()) };
     let (keys, times): (Vec<_>, Vec<_>) = past.lost().into_iter().unzip();
     let ended = store.ended_at(&keys).await?;
     let mut faults: Vec<_> = past.fault().into_iter().collect();
@@ -100,24 +137,60 @@ pub(super) async fn history_faults<A: CheckableStore>(
     Ok(faults)
 }
 
-/// The faults of the ended ownerships of a key.
-pub(super) async fn ended_faults<A: CheckableStore>(
+/// A user with its history.
+async fn past_of<A: CheckableStore>(store: &A, user: LocalityId) -> Result<Presence<Past>, Error> {
+    let past = store.pasts(&[user]).await?.pop();
+    Ok(past.unwrap_or(Presence::Absent))
+}
+
+/// The faults of the ended ownerships of keys. Those that a read of the batch suspects are read
+/// again one by one.
+pub(super) async fn ended_rows_faults<A: CheckableStore>(
     store: &A,
-    key: IdentityKey,
-    ended: EndedOwnerships,
+    rows: &[(IdentityKey, EndedOwnerships)],
+) -> Result<Vec<Finding>, Error> {
+    let mut owners: BTreeMap<LocalityId, Vec<(usize, &Ownership)>> = BTreeMap::new();
+    for (row, (_, ended)) in rows.iter().enumerate() {
+        for ownership in &ended.0 {
+            let Some(user) = ownership.user else { continue };
+            owners.entry(user).or_default().push((row, ownership));
+        }
+    }
+    let (users, mut suspects) = (owners.keys().copied().collect::<Vec<_>>(), BTreeSet::new());
+    for users in users.chunks(BATCH_ROWS) {
+        for (user, past) in users.iter().zip(store.pasts(users).await?) {
+            let fits = |row: usize, ownership| match &past {
+                Presence::Absent => false,
+                Presence::Unreadable => true,
+                Presence::Present(past) => past.fits(&rows[row].0, ownership),
+            };
+            let owned = owners.get(user).into_iter().flatten();
+            suspects.extend(owned.filter(|(row, one)| !fits(*row, one)).map(|(row, _)| *row));
+        }
+    }
+    let faults: Vec<_> = stream::iter(suspects)
+        .map(|row| ended_faults(store, &rows[row]))
+        .buffered(MAX_CONCURRENT_CHECKS)
+        .try_collect()
+        .await?;
+    Ok(faults.concat())
+}
+
+/// The faults of the ended ownerships of a key.
+async fn ended_faults<A: CheckableStore>(
+    store: &A,
+    (key, ended): &(IdentityKey, EndedOwnerships),
 ) -> Result<Vec<Finding>, Error> {
     let mut faults = Vec::new();
     for ownership in &ended.0 {
         let Some(user) = ownership.user else { continue };
         let fits = async || -> Result<bool, Error> {
-            let past = match store.past(user).await {
-                Err(Error::Internal(_)) => return Ok(true),
-                past => past?,
-            };
-            if past.is_some_and(|past| past.fits(&key, ownership)) {
-                return Ok(true);
+            match past_of(store, user).await? {
+                Presence::Unreadable => return Ok(true),
+                Presence::Present(past) if past.fits(key, ownership) => return Ok(true),
+                Presence::Present(_) | Presence::Absent => {}
             }
-            let again = store.ended_at(slice::from_ref(&key)).await?;
+            let again = store.ended_at(slice::from_ref(key)).await?;
             Ok(!again.iter().any(|again| again.0.contains(ownership)))
         };
         if !holds_soon(fits).await? {

@@ -9,7 +9,8 @@ use locality_uuid::LocalityId;
 use super::checkable::{CheckableStore, Presence, UserClaims};
 use super::finding::{Finding, Inconsistency, RepairState};
 use super::histories::holds_soon;
-use super::passes::{MAX_CONCURRENT_CHECKS, Run};
+use super::limits::MAX_CONCURRENT_CHECKS;
+use super::passes::Run;
 use polynym_directory::{
     Error, MergeLinks, MergeWalk, Mutation, Tenant, TenantRecord, Timestamp, UserChange,
 };

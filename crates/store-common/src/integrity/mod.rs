@@ -6,15 +6,18 @@
 //! The comparisons and their order are common to all stores. Each store implements the reads and
 //! writes: see [`CheckableStore`].
 
+mod batches;
 mod bulk_fault;
 mod checkable;
 mod diagnosis;
 mod duplicate_filter;
 mod finding;
 mod histories;
+mod limits;
 mod links;
 mod own_checks;
 mod passes;
+mod scope;
 
 pub use bulk_fault::{BulkFault, BulkKey};
 pub use checkable::{
@@ -24,4 +27,5 @@ pub use diagnosis::{diagnose, plan_repair};
 pub use finding::{Finding, Inconsistency, IndexFault, NoticeFault, RepairState, Summary};
 pub use histories::Past;
 pub use links::{index_repair, link_repair};
-pub use passes::{Observer, verify};
+pub use passes::{Observer, verify, verify_part};
+pub use scope::{Sample, Scope};

@@ -7,7 +7,8 @@ use futures_util::stream::BoxStream;
 
 use super::checkable::CheckableStore;
 use super::finding::{Finding, RepairState};
-use super::passes::{BATCH_ROWS, Run};
+use super::limits::BATCH_ROWS;
+use super::passes::Run;
 use polynym_directory::Error;
 
 /// The repair of faults of one kind in a store.
@@ -28,7 +29,7 @@ impl<A: CheckableStore> Run<'_, A> {
         let pass = Pass {
             walk: "index",
             of: Some(self.totals.0),
-            faults: self.store.index_faults(),
+            faults: self.store.index_faults(&self.scope),
             repair: |store: &A, faults| store.repair_index(faults),
             finding: Finding::of_index,
         };

@@ -1,6 +1,7 @@
-//! The passes of a verification, in bounded memory: users with their claims, claims with their
-//! users, the search index, the contents of notices, bulk changes, and histories. The store may be
-//! in use, so every suspicion is checked again in one snapshot before it is reported.
+//! The passes of a verification, in bounded memory: users with their claims and histories, claims
+//! with their users, the search index, the contents of notices, bulk changes, and ended ownerships.
+//! The store may be in use, so every suspicion is checked again in one snapshot before it is
+//! reported.
 //!
 //! Unclaimed keys are repaired last, by passes of their own: a later user may list the same key.
 
@@ -9,20 +10,15 @@ use std::collections::{HashMap, HashSet};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 
-use super::checkable::{
-    Candidate, CandidateState, CheckableStore, ClaimRow, Presence, Side, UserClaims, UserRow,
-};
+use super::batches::{candidates_of, check_claims, check_users};
+use super::checkable::{Candidate, CandidateState, CheckableStore, Presence, Side, UserRow};
 use super::diagnosis::diagnose;
 use super::duplicate_filter::{DuplicateFilter, Hashes};
 use super::finding::{Finding, Inconsistency, RepairState, Summary};
-use super::histories::{ended_faults, history_faults};
-use polynym_directory::{Claim, Error, Timestamp};
-use polynym_identifier::IdentityKey;
-
-/// The rows of a walk that are checked together.
-pub(super) const BATCH_ROWS: usize = 500;
-/// The most concurrent checks.
-pub(super) const MAX_CONCURRENT_CHECKS: usize = 16;
+use super::histories::ended_rows_faults;
+use super::limits::{BATCH_ROWS, MAX_CONCURRENT_BATCHES, MAX_CONCURRENT_CHECKS};
+use super::scope::Scope;
+use polynym_directory::{Error, Timestamp};
 
 /// An observer of a verification's progress.
 pub trait Observer {
@@ -42,17 +38,44 @@ pub async fn verify<A: CheckableStore>(
     repairs: bool,
     observer: &mut dyn Observer,
 ) -> Result<Summary, Error> {
+    verify_part(store, repairs, Scope::default(), observer).await
+}
+
+/// Verifies a part of a store. In a part, notices and bulk changes are not checked. A sample cannot
+/// show that two users list one key, so it must not be repaired.
+///
+/// # Errors
+/// Any error of the store that prevents a read or write, such as [`Error::Unavailable`].
+pub async fn verify_part<A: CheckableStore>(
+    store: &A,
+    repairs: bool,
+    scope: Scope,
+    observer: &mut dyn Observer,
+) -> Result<Summary, Error> {
     let (hashes, unclaimed, contested, reported, summary) = Default::default();
-    let totals = store.counts().await?;
-    let mut run =
-        Run { store, repairs, observer, totals, hashes, unclaimed, contested, reported, summary };
+    let (users, claims) = store.counts(scope.tenant.as_ref()).await?;
+    let totals = (scope.part_of(users), scope.part_of(claims));
+    let is_whole = scope.is_whole();
+    let mut run = Run {
+        store,
+        repairs,
+        scope,
+        observer,
+        totals,
+        hashes,
+        unclaimed,
+        contested,
+        reported,
+        summary,
+    };
     run.walk_users().await?;
     run.walk_unclaimed().await?;
     run.walk_claims().await?;
     run.walk_index().await?;
-    run.walk_contents().await?;
-    run.walk_bulk_changes().await?;
-    run.walk_histories().await?;
+    if is_whole {
+        run.walk_contents().await?;
+        run.walk_bulk_changes().await?;
+    }
     run.walk_ended().await?;
     Ok(run.summary)
 }
@@ -60,6 +83,7 @@ pub async fn verify<A: CheckableStore>(
 pub(super) struct Run<'r, A> {
     pub(super) store: &'r A,
     pub(super) repairs: bool,
+    pub(super) scope: Scope,
     pub(super) observer: &'r mut dyn Observer,
     /// The approximate numbers of users and claims.
     pub(super) totals: (u64, u64),
@@ -83,63 +107,24 @@ struct Case {
 impl<A: CheckableStore> Run<'_, A> {
     async fn walk_users(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH_ROWS);
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            self.summary.users += batch.len() as u64;
-            let users = self.readable_users(batch);
-            let (differing, absent) = self.candidates_of(&users).await?;
+        let batches = store.users(&self.scope).try_chunks(BATCH_ROWS).map_err(|error| error.1);
+        let checks = batches.map_ok(|rows| check_users(store, rows));
+        let mut checked = checks.try_buffered(MAX_CONCURRENT_BATCHES);
+        while let Some(batch) = checked.try_next().await? {
+            self.summary.users += batch.rows;
+            batch.findings.iter().for_each(|finding| self.report(finding));
             let (unclaimed, others): (Vec<_>, Vec<_>) =
-                self.confirm(differing).await?.into_iter().partition(Case::is_unclaimed);
+                self.confirm(batch.differing).await?.into_iter().partition(Case::is_unclaimed);
             let candidates = unclaimed.into_iter().map(|case| case.candidate);
-            for candidate in absent.into_iter().chain(candidates) {
+            for candidate in batch.absent.into_iter().chain(candidates) {
                 self.unclaimed.add(self.hashes.of(&candidate.key));
             }
             self.repair(others).await?;
-            self.check_links(&users).await?;
+            self.check_links(&batch.users).await?;
             self.observer.at("users", self.summary.users, self.totals.0);
         }
 
         Ok(())
-    }
-
-    /// The users of a batch. Reports records that are not users.
-    fn readable_users(&mut self, batch: Vec<UserRow>) -> Vec<UserClaims> {
-        let mut users = Vec::with_capacity(batch.len());
-        for row in batch {
-            match row {
-                UserRow::UserClaims(user) => users.push(user),
-                UserRow::Unnamed(user) => {
-                    self.report(&Finding::of_user(Inconsistency::Unnamed, user.id));
-                    users.push(user);
-                }
-                UserRow::Unreadable(id) => self.report_document(Inconsistency::UnreadableUser, id),
-            }
-        }
-        users
-    }
-
-    /// The candidates of users: those whose claim differs, and those without a claim.
-    async fn candidates_of(
-        &self,
-        users: &[UserClaims],
-    ) -> Result<(Vec<Candidate>, Vec<Candidate>), Error> {
-        let expected: Vec<_> = users
-            .iter()
-            .flat_map(|user| user.claims.iter().map(move |claim| (user.id, claim)))
-            .collect();
-        let keys: Vec<_> = expected.iter().map(|(_, (key, _))| key.clone()).collect();
-        let found = self.store.claims_at(&keys).await?;
-        let (mut differing, mut absent) = (Vec::new(), Vec::new());
-        for ((user, (key, claim)), found) in expected.into_iter().zip(found) {
-            let candidate = || Candidate { side: Side::Listed, key: key.clone(), user: Some(user) };
-            match found {
-                Presence::Present(found) if found == *claim => {}
-                Presence::Absent => absent.push(candidate()),
-                _ => differing.push(candidate()),
-            }
-        }
-
-        Ok((differing, absent))
     }
 
     /// Repairs unclaimed keys, now that all users that list them are known.
@@ -151,12 +136,12 @@ impl<A: CheckableStore> Run<'_, A> {
 
         self.contested = self.listed_twice(&unclaimed.into_repeated()).await?;
         let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH_ROWS);
+        let mut batches = store.users(&self.scope).try_chunks(BATCH_ROWS);
         let mut done = 0;
         while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
             done += batch.len() as u64;
             let users: Vec<_> = batch.into_iter().filter_map(UserRow::into_claims).collect();
-            let (differing, absent) = self.candidates_of(&users).await?;
+            let (differing, absent) = candidates_of(store, &users).await?;
             let mut cases = self.confirm([differing, absent].concat()).await?;
             cases.retain(Case::is_unclaimed);
             for case in &mut cases {
@@ -180,7 +165,7 @@ impl<A: CheckableStore> Run<'_, A> {
         }
 
         let store = self.store;
-        let mut rows = store.users();
+        let mut rows = store.users(&self.scope);
         while let Some(row) = rows.try_next().await? {
             let Some(user) = row.into_claims() else { continue };
             for (key, _) in &user.claims {
@@ -206,19 +191,13 @@ impl<A: CheckableStore> Run<'_, A> {
 
     async fn walk_claims(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.claims().try_chunks(BATCH_ROWS);
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            self.summary.claims += batch.len() as u64;
-            let mut claims = Vec::with_capacity(batch.len());
-            for row in batch {
-                match row {
-                    ClaimRow::Claim(key, claim) => claims.push((key, claim)),
-                    ClaimRow::Unreadable(key) => {
-                        self.report_document(Inconsistency::UnreadableClaim, key)
-                    }
-                }
-            }
-            let mut candidates = self.unlisted(claims).await?;
+        let batches = store.claims(&self.scope).try_chunks(BATCH_ROWS).map_err(|error| error.1);
+        let checks = batches.map_ok(|rows| check_claims(store, rows));
+        let mut checked = checks.try_buffered(MAX_CONCURRENT_BATCHES);
+        while let Some(batch) = checked.try_next().await? {
+            self.summary.claims += batch.rows;
+            batch.findings.iter().for_each(|finding| self.report(finding));
+            let mut candidates = batch.candidates;
             candidates.retain(|candidate| !self.reported.contains(&self.hashes.of(&candidate.key)));
             let cases = self.confirm(candidates).await?;
             self.repair(cases).await?;
@@ -228,61 +207,22 @@ impl<A: CheckableStore> Run<'_, A> {
         Ok(())
     }
 
-    async fn walk_histories(&mut self) -> Result<(), Error> {
-        let store = self.store;
-        let mut batches = store.users().try_chunks(BATCH_ROWS);
-        let mut done = 0;
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            done += batch.len() as u64;
-            let users = batch.into_iter().filter_map(|row| match row {
-                UserRow::UserClaims(user) => Some(user.id),
-                UserRow::Unnamed(_) | UserRow::Unreadable(_) => None,
-            });
-            let faults: Vec<_> = stream::iter(users)
-                .map(|user| history_faults(store, user))
-                .buffered(MAX_CONCURRENT_CHECKS)
-                .try_collect()
-                .await?;
-            faults.iter().flatten().for_each(|finding| self.report(finding));
-            self.observer.at("histories", done, self.totals.0);
-        }
-
-        Ok(())
-    }
-
     async fn walk_ended(&mut self) -> Result<(), Error> {
         let store = self.store;
-        let mut batches = store.ended().try_chunks(BATCH_ROWS);
+        let batches = store.ended(&self.scope).try_chunks(BATCH_ROWS).map_err(|error| error.1);
+        let check = async |rows: Vec<_>| {
+            let faults = ended_rows_faults(store, &rows).await?;
+            Ok::<_, Error>((rows.len() as u64, faults))
+        };
+        let mut checked = batches.map_ok(check).try_buffered(MAX_CONCURRENT_BATCHES);
         let mut done = 0;
-        while let Some(batch) = batches.try_next().await.map_err(|error| error.1)? {
-            done += batch.len() as u64;
-            let faults: Vec<_> = stream::iter(batch)
-                .map(|(key, ended)| ended_faults(store, key, ended))
-                .buffered(MAX_CONCURRENT_CHECKS)
-                .try_collect()
-                .await?;
-            faults.iter().flatten().for_each(|finding| self.report(finding));
+        while let Some((rows, faults)) = checked.try_next().await? {
+            done += rows;
+            faults.iter().for_each(|finding| self.report(finding));
             self.observer.at("ended ownerships", done, done);
         }
 
         Ok(())
-    }
-
-    /// The candidates of claims: those whose owner seems not to list the key.
-    async fn unlisted(&self, claims: Vec<(IdentityKey, Claim)>) -> Result<Vec<Candidate>, Error> {
-        let mut ids: Vec<LocalityId> = claims.iter().filter_map(|(_, claim)| claim.owner).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        let users = self.store.users_at(&ids).await?;
-        let lists = |id: LocalityId, key: &IdentityKey| {
-            let user = ids.binary_search(&id).ok().map(|n| &users[n]);
-            matches!(user, Some(Presence::Present(user)) if user.claim(key).is_some())
-        };
-        let candidates = claims.into_iter().filter_map(|(key, claim)| match claim.owner {
-            Some(id) if lists(id, &key) => None,
-            user => Some(Candidate { side: Side::Claimed, key, user }),
-        });
-        Ok(candidates.collect())
     }
 
     /// The faults of the candidates, each checked in one snapshot.
@@ -332,20 +272,6 @@ impl<A: CheckableStore> Run<'_, A> {
             self.reported.insert(self.hashes.of(&key));
         }
         self.report(&Finding { fault, user, other, key: Some(key), document: None, repair });
-    }
-
-    /// Reports an unreadable record, as a user if it has the id of one.
-    fn report_document(&mut self, fault: Inconsistency, id: String) {
-        let user = (fault == Inconsistency::UnreadableUser).then(|| id.parse().ok()).flatten();
-        let document = user.is_none().then_some(id);
-        self.report(&Finding {
-            fault,
-            user,
-            other: None,
-            key: None,
-            document,
-            repair: RepairState::Impossible,
-        });
     }
 
     pub(super) fn report(&mut self, finding: &Finding) {
