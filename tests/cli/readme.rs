@@ -183,8 +183,9 @@ fn every_named_flag_and_variable_exists() {
     let folders = ["benches", "tests", "src", "crates", "clients/rust", "clients/testbed"];
     let files = folders.iter().flat_map(|folder| sources(folder));
     let tools: String = files.collect();
-    // Flags of podman, of cargo, of the tests' programs and of the harness.
+    // Flags of podman, of mongorestore, of cargo, of the tests' programs and of the harness.
     let foreign = [
+        "--bypassDocumentValidation",
         "--stop-timeout",
         "--read-only",
         "--cap-drop",

@@ -20,6 +20,7 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
             "coordinateCommitReturnImmediatelyAfterPersistingDecision",
             "db.changeUserPassword",
             "defaultMaxTimeMS",
+            "fsyncLock",
             "killAllSessionsByPattern",
             "killAnySession",
             "readConcernLevel",

@@ -6,6 +6,7 @@ mod damage;
 mod histories;
 mod init;
 mod keys;
+mod restored;
 mod verify_in_use;
 mod verify_part;
 

@@ -3,6 +3,7 @@
 pub mod bulk_check;
 pub mod cluster;
 pub mod element_check;
+pub mod idle_store;
 pub mod init;
 pub mod inspect;
 pub mod integrity;

@@ -15,6 +15,7 @@ use crate::schema::bson::number;
 use crate::schema::fields::{AHEAD, META, SCHEMA, SERVERS};
 use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, STEP_TIMEOUT};
+use crate::setup::idle_store::idle_advice;
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
 use crate::setup::validators::shard_key;
 
@@ -127,6 +128,7 @@ async fn read_status(database: &Database) -> Result<Status, OpenError> {
         None => Vec::new(),
     };
     advice.extend(versions.and_then(Versions::advice).map(|text| Advice { text, command: None }));
+    advice.extend(idle_advice(database).await?);
     let (topology, server_versions) = servers(database, cluster.as_ref()).await?;
     let clocks_ahead = clocks_ahead(database).await?;
     let schema_version = versions.map(|versions| versions.schema);
