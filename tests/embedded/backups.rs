@@ -164,7 +164,7 @@ fn a_server_names_a_backup_in_place_of_its_store() {
 
 /// Only the superuser can give files away: for others, the owner is the same.
 #[test]
-fn a_restored_store_belongs_to_the_owner_of_its_folder() {
+fn stores_belong_to_the_owner_of_their_folder() {
     let folder = folder_with(&BACKUP);
     let above = folder.path().join("new");
     fs::create_dir(&above).unwrap();
@@ -180,10 +180,15 @@ fn a_restored_store_belongs_to_the_owner_of_its_folder() {
     assert_eq!(fs::metadata(&present).unwrap().ino(), before.ino());
     assert_eq!(fs::read_dir(&present).unwrap().count(), 1);
 
-    for (path, owner) in [("store", &above), ("store/directory.redb", &above)]
-        .into_iter()
-        .chain([("present/directory.redb", &present)])
-    {
+    // A new store as well.
+    let made = above.join("made");
+    fs::create_dir(&made).unwrap();
+    let _needs_the_superuser = chown(&made, Some(65_530), Some(65_530));
+    drop(open(&made).unwrap());
+
+    let in_folders = [("present/directory.redb", &present), ("made/directory.redb", &made)];
+    let above_them = [("store", &above), ("store/directory.redb", &above)];
+    for (path, owner) in in_folders.into_iter().chain(above_them) {
         let owner_of = |path: &Path| {
             let metadata = fs::metadata(path).unwrap();
             (metadata.uid(), metadata.gid())

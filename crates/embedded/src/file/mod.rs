@@ -5,6 +5,7 @@ pub mod backup_file;
 pub mod header;
 pub mod lock;
 pub mod opener;
+pub mod owner;
 pub mod store_file;
 #[cfg(test)]
 pub mod tests;

@@ -11,6 +11,7 @@ use redb::{Database, StorageError, WriteTransaction};
 
 use crate::error::{Fault, OpenError};
 use crate::file::lock::{FileId, Locker};
+use crate::file::owner::give_to_owner_of;
 use crate::file::store_file::{Gate, StoreFile};
 use crate::file::{backup_file, header};
 use crate::measure;
@@ -130,6 +131,7 @@ impl Opener {
         let file =
             tempfile::Builder::new().prefix(DRAFT_PREFIX).tempfile_in(&self.folder).map_err(io)?;
         let (file, draft) = file.into_parts();
+        give_to_owner_of(&self.folder, &draft).map_err(io)?;
         let open = self.open_file(file, true)?;
         draft
             .persist_noclobber(&self.file)

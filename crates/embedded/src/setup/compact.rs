@@ -12,9 +12,9 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Fault, OpenError, chain};
 use crate::file::opener::{DRAFT_PREFIX, FILE, sync};
+use crate::file::owner::give_to_owner_of;
 use crate::setup::copy::TableCopy;
 use crate::setup::integrity::{CACHE_BYTES, IntegritySession};
-use crate::setup::owner::give_to_owner_of;
 use crate::version::Supported;
 
 /// The size of a store's file.

@@ -8,7 +8,6 @@ mod content_check;
 mod copy;
 pub mod index_check;
 pub mod integrity;
-mod owner;
 pub mod restore;
 mod scoped;
 pub mod status;

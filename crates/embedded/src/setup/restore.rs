@@ -10,8 +10,8 @@ use tempfile::{TempDir, TempPath};
 use crate::error::OpenError;
 use crate::file::backup_file::BackupFile;
 use crate::file::opener::{FILE, sync};
+use crate::file::owner::give_to_owner_of;
 use crate::setup::integrity::IntegritySession;
-use crate::setup::owner::give_to_owner_of;
 use crate::version::Supported;
 
 /// A store that was created from a backup.
