@@ -85,6 +85,14 @@ def fetch(*command, **options):
 
 
 def install(name):
+    """Installs a linter, if its source answers."""
+    try:
+        install_whole(name)
+    except subprocess.TimeoutExpired:
+        print(f"{name} did not come in {INSTALL_SECONDS} s", flush=True)
+
+
+def install_whole(name):
     """Installs a linter unless it is there, whole or not at all."""
     draft = TOOLS / f"{name}.new"
     if find(name) or folder(name).exists():
@@ -111,10 +119,7 @@ def install(name):
 
 def install_all():
     for name in [*PACKAGES, *MODULES, *DEBIAN]:
-        try:
-            install(name)
-        except subprocess.TimeoutExpired:
-            print(f"{name} did not come in {INSTALL_SECONDS} s", flush=True)
+        install(name)
 
 
 def report(name, outcome="checked"):
