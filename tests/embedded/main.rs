@@ -33,6 +33,7 @@ mod moved_files;
 mod operations;
 mod owners;
 mod server_kills;
+mod soak;
 mod undoing;
 mod usage;
 mod versions;

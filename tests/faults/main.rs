@@ -25,6 +25,7 @@ mod notices;
 mod outages;
 mod search;
 mod sharded;
+mod soak;
 mod staleness;
 mod stores;
 mod torn_backup;

@@ -11,8 +11,10 @@ mod postgres;
 mod process;
 mod results;
 mod run;
+mod soak;
 mod suites;
 mod tables;
+mod timeline;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,8 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Let servers work for long under faults, write benches/results, and render the documents
+    Soak(soak::Options),
     /// Write the tables and plots of the documents from benches/results
     Render,
     /// Fail if a document differs from benches/results
@@ -100,6 +104,11 @@ fn execute(command: &Command) -> Fallible<()> {
         Command::Run { suite, options } => {
             suites::run(*suite, options)?;
             pages::render(&root())
+        }
+        Command::Soak(options) => {
+            let outcome = soak::run(options);
+            pages::render(&root())?;
+            outcome
         }
         Command::Render => pages::render(&root()),
         Command::Check => {

@@ -9,6 +9,7 @@ use crate::Fallible;
 use crate::plot;
 use crate::results::Results;
 use crate::tables;
+use crate::timeline;
 
 const START: &str = "<!-- results: ";
 const END: &str = "<!-- end -->";
@@ -45,6 +46,9 @@ fn rendered(root: &Path) -> Fallible<Vec<(PathBuf, String)>> {
     for plot in plot::PLOTS {
         let results = Results::load(root, plot.results)?;
         files.push((Path::new("docs").join(plot.file), plot.draw(&results)?));
+    }
+    for plot in timeline::TIMELINES {
+        files.push((Path::new("docs").join(plot.file), plot.draw(root)?));
     }
     Ok(files)
 }

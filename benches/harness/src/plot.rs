@@ -6,12 +6,12 @@ use crate::results::Results;
 use crate::run::CONCURRENCIES;
 use crate::tables::number;
 
-const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 100.0;
-const RIGHT: f64 = 24.0;
+pub const WIDTH: f64 = 720.0;
+pub const HEIGHT: f64 = 400.0;
+pub const LEFT: f64 = 100.0;
+pub const RIGHT: f64 = 24.0;
 const TOP: f64 = 56.0;
-const BOTTOM: f64 = 56.0;
+pub const BOTTOM: f64 = 56.0;
 const COLOURS: [&str; 3] = ["#8a8f98", "#2f81f7", "#d9822b"];
 const DASHES: [&str; 3] = ["6 4", "none", "2 3"];
 const STYLE: &str = "
@@ -79,17 +79,22 @@ impl Plot {
             parts.extend(line(number, figures, &bounds));
             parts.extend(legend(number, title));
         }
-        Ok(format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n<style>{STYLE}</style>\n{}\n\
-             </svg>\n",
-            parts.join("\n")
-        ))
+        Ok(svg(&parts))
     }
 }
 
+/// Returns the file of a plot.
+pub fn svg(parts: &[String]) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+         width=\"{WIDTH}\" height=\"{HEIGHT}\" role=\"img\">\n<style>{STYLE}</style>\n{}\n\
+         </svg>\n",
+        parts.join("\n")
+    )
+}
+
 /// Returns 1, 2 and 5 times powers of ten that enclose the figures.
-fn ticks(figures: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
+pub fn ticks(figures: impl Iterator<Item = f64> + Clone) -> Vec<f64> {
     let lowest = figures.clone().fold(f64::INFINITY, f64::min);
     let highest = figures.fold(0.0, f64::max);
     let steps: Vec<f64> =
@@ -103,18 +108,18 @@ fn x_of(index: usize) -> f64 {
     LEFT + (WIDTH - LEFT - RIGHT) * (index as f64 + 0.5) / CONCURRENCIES.len() as f64
 }
 
-fn y_of(figure: f64, bounds: &[f64]) -> f64 {
+pub fn y_of(figure: f64, bounds: &[f64]) -> f64 {
     let low = bounds.first().map_or(0.0, |bound| bound.ln());
     let high = bounds.last().map_or(1.0, |bound| bound.ln());
     let share = (figure.ln() - low) / (high - low).max(f64::EPSILON);
     HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share
 }
 
-fn text(x: f64, y: f64, words: &str, anchor: &str) -> String {
+pub fn text(x: f64, y: f64, words: &str, anchor: &str) -> String {
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{words}</text>")
 }
 
-fn grid(bounds: &[f64], unit: &str) -> Vec<String> {
+pub fn grid(bounds: &[f64], unit: &str) -> Vec<String> {
     let middle = f64::midpoint(TOP, HEIGHT - BOTTOM);
     let rotated = format!("<g transform=\"rotate(-90 16 {middle:.1})\">");
     let mut parts = vec![format!("{rotated}{}</g>", text(16.0, middle, unit, "middle"))];
@@ -132,19 +137,25 @@ fn grid(bounds: &[f64], unit: &str) -> Vec<String> {
 fn line(number: usize, figures: &[f64], bounds: &[f64]) -> Vec<String> {
     let points: Vec<_> =
         figures.iter().enumerate().map(|(n, figure)| (x_of(n), y_of(*figure, bounds))).collect();
-    let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-    let (colour, dashes) = (COLOURS[number], DASHES[number]);
-    let mut parts = vec![format!(
-        "<polyline points=\"{}\" fill=\"none\" stroke-width=\"2.5\" stroke=\"{colour}\" \
-         stroke-dasharray=\"{dashes}\"/>",
-        path.join(" ")
-    )];
+    let colour = COLOURS[number];
+    let mut parts = vec![polyline(number, &points)];
     let dot = |(x, y)| format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{colour}\"/>");
     parts.extend(points.into_iter().map(dot));
     parts
 }
 
-fn legend(number: usize, title: &str) -> [String; 2] {
+/// Returns a line in the colour and the dashes of its number.
+pub fn polyline(number: usize, points: &[(f64, f64)]) -> String {
+    let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let (colour, dashes) = (COLOURS[number], DASHES[number]);
+    format!(
+        "<polyline points=\"{}\" fill=\"none\" stroke-width=\"2.5\" stroke=\"{colour}\" \
+         stroke-dasharray=\"{dashes}\"/>",
+        path.join(" ")
+    )
+}
+
+pub fn legend(number: usize, title: &str) -> [String; 2] {
     let x = LEFT + number as f64 * (WIDTH - LEFT - RIGHT) / COLOURS.len() as f64;
     let (colour, dashes, end) = (COLOURS[number], DASHES[number], x + 28.0);
     let sample = format!(

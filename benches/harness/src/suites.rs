@@ -15,7 +15,7 @@ use crate::postgres::Programs;
 use crate::root;
 
 pub fn run(suite: Suite, options: &Options) -> Fallible<()> {
-    let polynym = polynym(options)?;
+    let polynym = polynym(options.polynym.as_deref(), &options.profile)?;
     let includes = |one: Suite| suite == one || suite == Suite::All;
 
     if includes(Suite::Embedded) {
@@ -46,17 +46,17 @@ fn skip(suite: Suite, error: Box<dyn std::error::Error + Send + Sync>) -> Fallib
 }
 
 /// Returns the program to measure, which is built first unless it was given.
-fn polynym(options: &Options) -> Fallible<PathBuf> {
-    if let Some(polynym) = &options.polynym {
+pub fn polynym(given: Option<&Path>, profile: &str) -> Fallible<PathBuf> {
+    if let Some(polynym) = given {
         return Ok(polynym.canonicalize()?);
     }
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--locked", "--bin", "polynym", "--profile", &options.profile]);
+    cargo.args(["build", "--locked", "--bin", "polynym", "--profile", profile]);
     if !cargo.current_dir(root()).status()?.success() {
         return Err("polynym does not build".into());
     }
     let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let folder = if options.profile == "dev" { "debug" } else { &options.profile };
+    let folder = if profile == "dev" { "debug" } else { profile };
     Ok(root().join(target).join(folder).join("polynym"))
 }
 

@@ -3,7 +3,8 @@
 use std::iter;
 
 use crate::Fallible;
-use crate::results::{Measure, Results, median};
+use crate::results::{Measure, Results, Settings, median};
+use crate::soak::BLOWS;
 
 /// A row: its title, and the figure with that subject and metric.
 type Row = (&'static str, &'static str, &'static str);
@@ -27,6 +28,7 @@ pub fn table(results: &Results, view: &str) -> Fallible<String> {
         ("mongodb", "writes") => by_concurrency(results, &WRITES),
         ("mongodb", "hints") => hints(results),
         ("postgresql", "rates") => by_concurrency(results, &JOINS),
+        ("soak-embedded" | "soak-mongodb", "soak") => soak(results),
         (suite, _) => Err(format!("{suite} has no view {view}").into()),
     }
 }
@@ -57,6 +59,19 @@ const JOINS: [Row; 2] = [
     ("look-ups by a join", "resolve", "calls"),
     ("creates, a transaction each", "create", "calls"),
 ];
+const SOAK_SUMS: [Row; 4] = [
+    ("look-ups", "look-up", "calls"),
+    ("changes", "change", "calls"),
+    ("events that the watch got", "event", "events"),
+    ("calls that failed after all attempts", "call", "failures"),
+];
+const SOAK_MEDIANS: [Row; 5] = [
+    ("p50 of look-ups, µs", "look-up", "p50"),
+    ("p99 of look-ups, µs", "look-up", "p99"),
+    ("memory of server 1, MiB", "server 1", "memory"),
+    ("descriptors of server 1", "server 1", "descriptors"),
+    ("threads of server 1", "server 1", "threads"),
+];
 const ONE_A_SYNC: &str = "create, one a sync";
 
 /// Returns the ways to look up an identifier in MongoDB.
@@ -86,14 +101,19 @@ fn setup(results: &Results) -> String {
             machine.kernel
         ),
         format!("load average {before} before the run, {after} after it"),
-        format!(
-            "{} users with three identities; medians of {} rounds of {} s, each after {} s of \
-             warm-up",
-            number(settings.users as f64),
-            settings.rounds,
-            settings.duration_seconds,
-            settings.warmup_seconds
-        ),
+        if results.suite.starts_with("soak") {
+            let Settings { users, rounds, duration_seconds, .. } = settings;
+            format!("{} users; {duration_seconds} s, {rounds} samples", number(*users as f64))
+        } else {
+            format!(
+                "{} users with three identities; medians of {} rounds of {} s, each after {} s of \
+                 warm-up",
+                number(settings.users as f64),
+                settings.rounds,
+                settings.duration_seconds,
+                settings.warmup_seconds
+            )
+        },
     ];
     for line in &mut lines {
         line.insert_str(0, "- ");
@@ -172,6 +192,35 @@ fn hints(results: &Results) -> Fallible<String> {
     let table = by_concurrency(results, &rows)?;
     let times: Vec<_> = table.lines().skip(2).collect();
     Ok(format!("{rates}\n{ratio}\n{}", times.join("\n")))
+}
+
+/// Returns what a soak did, and how the halves of it compare.
+fn soak(results: &Results) -> Fallible<String> {
+    let sum = |subject, metric| -> Fallible<String> {
+        let sum: f64 = results.rounds(subject, metric, 0)?.iter().sum();
+        Ok(if sum < 100.0 { format!("{sum:.0}") } else { number(sum) })
+    };
+    let mut rows = Vec::new();
+    for (title, subject, metric) in SOAK_SUMS {
+        rows.push(vec![title.to_owned(), sum(subject, metric)?, String::new()]);
+    }
+    for (kind, title) in BLOWS {
+        let times = results.rounds(kind, "times", 0)?.len();
+        rows.push(vec![title.to_owned(), times.to_string(), String::new()]);
+    }
+    for (title, subject, metric) in SOAK_MEDIANS {
+        let (first, second) = halves(results.rounds(subject, metric, 0)?);
+        rows.push(vec![title.to_owned(), number(first), number(second)]);
+    }
+    Ok(markdown(&["", "in all, or first half", "second half"].map(str::to_owned), &rows))
+}
+
+/// Returns the medians of both halves, without the samples of a server that was down.
+fn halves(values: &[f64]) -> (f64, f64) {
+    let (first, second) = values.split_at(values.len() / 2);
+    let of =
+        |half: &[f64]| median(&half.iter().copied().filter(|one| *one > 0.0).collect::<Vec<_>>());
+    (of(first), of(second))
 }
 
 /// Returns a table of medians with a column for each concurrency of the first row.

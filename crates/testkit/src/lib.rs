@@ -23,6 +23,7 @@ pub mod reflection;
 pub mod scenarios;
 pub mod scrape;
 pub mod server;
+pub mod soak;
 pub mod status;
 pub mod steps;
 pub mod stubs;

@@ -19,10 +19,11 @@ pub fn program() -> PathBuf {
     path.unwrap_or_else(|| build_folder().join("polynym"))
 }
 
-/// The folder of the program: a test is run from a folder in it.
+/// The folder of the program: this program, or the folder in it that has tests.
 pub fn build_folder() -> PathBuf {
-    let test = env::current_exe().unwrap();
-    test.ancestors().nth(2).unwrap().to_owned()
+    let this = env::current_exe().unwrap();
+    let is_of_tests = |folder: &&Path| folder.ends_with("deps");
+    this.ancestors().skip(1).find(|folder| !is_of_tests(folder)).unwrap().to_owned()
 }
 
 /// A command that runs the program with `arguments` and an empty environment.
