@@ -54,7 +54,10 @@ pub fn run(options: &Options) -> Fallible<()> {
             }
         })?;
         let found = report.faults.iter().cloned().chain(report.rising());
-        faults.extend(found.map(|fault| format!("{suite}: {fault}")));
+        for fault in found {
+            eprintln!("{suite}: {fault}");
+            faults.push(format!("{suite}: {fault}"));
+        }
         save(suite, options, &polynym, load_before, &report)?;
     }
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n").into()) }

@@ -21,7 +21,10 @@ use crate::tls::Authority;
 
 /// What a collector has received: the headers of each message, and its bytes.
 #[derive(Clone, Default)]
-pub struct Received(Arc<Mutex<Vec<(String, Vec<u8>)>>>);
+pub struct Received(Arc<Mutex<Vec<Message>>>);
+
+/// A message: its headers, and its bytes.
+type Message = (String, Vec<u8>);
 
 impl Received {
     /// The bytes of all messages.
