@@ -12,6 +12,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::READ_LOG;
+use polynym_directory::MUTATION_LOG;
 use process::Process;
 pub use traces::export_traces;
 
@@ -108,8 +109,12 @@ impl Metrics {
 }
 
 fn env_filter(filter: &str, log_reads: bool) -> Result<EnvFilter, ParseError> {
-    let reads = if log_reads { "info" } else { "off" };
-    EnvFilter::try_new(format!("h2=off,{READ_LOG}={reads},{filter}"))
+    let audited = match log_reads {
+        // Changes show users, too, and calls have the ids of their traces.
+        true => format!("{READ_LOG}=info,{MUTATION_LOG}=info,polynym_transport::calls::trace=info"),
+        false => format!("{READ_LOG}=off"),
+    };
+    EnvFilter::try_new(format!("h2=off,{audited},{filter}"))
 }
 
 /// Logs the location of a panic, but not its message, which may contain personal data.

@@ -69,6 +69,7 @@ impl Api {
         let tenant = permitted_tenant(&call, &request.tenant)?;
         let run =
             self.directory.renormalize(tenant, &request.page_token, request.validate_only).await?;
+        log_read_of_all(&call);
         let steps = stream::try_unfold(Some(run), |run| async move {
             let Some(run) = run else { return Ok(None) };
             step(run).await.map(Some).map_err(status)
@@ -120,6 +121,7 @@ impl Api {
     ) -> Result<import::Responses, Refusal> {
         let permit = request.extensions().get::<StreamPermit>().cloned();
         let (call, requests) = authorized(request)?;
+        log_read_of_all(&call);
         Ok(import::import(self.directory.clone(), call, requests, permit))
     }
 

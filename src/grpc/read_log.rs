@@ -28,6 +28,11 @@ pub fn log_read(call: &Call, users: impl IntoIterator<Item = LocalityId>) {
     write(call, &ids.join(","), Some(users.len()));
 }
 
+/// Writes the line of a call that has shown the users that it names by these ids.
+pub fn log_read_of(call: &Call, ids: [&str; 2]) {
+    log_read(call, ids.iter().filter_map(|id| id.parse().ok()));
+}
+
 /// Writes the line of a call that begins to show the records of a whole tenant, or of all.
 pub fn log_read_of_all(call: &Call) {
     if is_on() {

@@ -4,6 +4,7 @@ mod bulk;
 
 use super::api::Api;
 use super::convert;
+use super::read_log::log_read_of;
 use super::status::Refusal;
 use polynym_access::Call;
 use polynym_directory::{
@@ -104,7 +105,9 @@ impl Api {
             .directory
             .move_identity(mutation, &request.from_user_id, &request.to_user_id, raw)
             .await;
-        Ok(v1::MoveIdentityResponse { user: user_response(moved)? })
+        let user = user_response(moved)?;
+        log_read_of(call, [&request.from_user_id, &request.to_user_id]);
+        Ok(v1::MoveIdentityResponse { user })
     }
 
     pub async fn verify_identity(
@@ -177,6 +180,7 @@ impl Api {
             .merge(mutation, &request.primary_user_id, &request.secondary_user_id, policy)
             .await;
         let (user, preview) = merged?;
+        log_read_of(call, [&request.primary_user_id, &request.secondary_user_id]);
         Ok(v1::MergeUsersResponse {
             user: Some(user_message(&user)),
             preview: preview.as_ref().map(convert::preview),
@@ -196,6 +200,7 @@ impl Api {
             .unmerge(mutation, &request.primary_user_id, &request.secondary_user_id)
             .await;
         let (user, not_restored) = unmerged?;
+        log_read_of(call, [&request.primary_user_id, &request.secondary_user_id]);
         Ok(v1::UnmergeUsersResponse {
             user: Some(user_message(&user)),
             not_restored: not_restored.iter().map(convert::not_restored).collect(),

@@ -92,6 +92,7 @@ pub use service::log_pause::LogPause;
 pub use service::lookup::as_of::owners_at;
 pub use service::lookup::owners::{OwnerPeriod, Owners};
 pub use service::lookup::read::{ResolveOptions, UserById, UserRef};
+pub use service::mutate::mutation_log::MUTATION_LOG;
 pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::purpose::Purpose;
 pub use service::renormalization::move_all::move_all;

@@ -231,11 +231,13 @@ impl Init<'_> {
             }
             return Ok(());
         }
-        let zones = Zones::new(self.database, &shards);
-        let are_zoned = zones.add().await.is_ok();
+        let zones = Zones::new(self.database);
+        let are_zoned = zones.add(&shards).await.is_ok();
         let spread = self.spread(cluster, found, &shards, are_zoned.then_some(&zones)).await;
-        if are_zoned {
-            zones.remove().await?;
+        match zones.remove().await {
+            // Without the privilege to find zones there are none.
+            Err(_) if !are_zoned => {}
+            removed => removed?,
         }
         spread
     }

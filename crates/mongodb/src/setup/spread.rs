@@ -41,7 +41,7 @@ impl Init<'_> {
             };
             if let Some(zones) = zones.filter(|_| found.key.is_none() && !found.is_used) {
                 // What is not in a zone is split and moved below.
-                let _ = zones.assign(name, &ranges).await;
+                let _ = zones.assign(name, &ranges, shards).await;
             }
             self.shard_one(cluster, found).await?;
             self.spread_ranges(cluster, name, &ranges, shards).await?;

@@ -64,7 +64,7 @@ impl CallCount {
     }
 
     /// The context of the call's trace.
-    pub fn trace_context(&self) -> Context {
+    pub fn trace_context(&self) -> Option<Context> {
         self.trace.context()
     }
 

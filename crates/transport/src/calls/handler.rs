@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use opentelemetry::context::FutureExt as _;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tracing::Instrument;
@@ -21,6 +20,7 @@ use super::count::CallCount;
 use super::detachable::Detachable;
 use super::permits::{CallPermits, PermitKind};
 use super::response_body::{ResponseBody, Revoked, StreamCharge};
+use super::trace::in_context;
 use crate::budgets::state::{ConnectionState, Reservation, ServerUsage};
 use crate::budgets::streams::{MAX_STRANGERS_STREAMS, OpenStream, StreamMethod};
 use crate::eviction::EvictionQueue;
@@ -180,8 +180,8 @@ impl CallHandler {
             Ok(self.execute(method, request, steps, permit).await)
         };
         let (span, context) = (count.log_span(), count.trace_context());
-        let answer = self.with_deadline(method, timeout, answer);
-        let response = answer.instrument(span).with_context(context).await;
+        let answer = self.with_deadline(method, timeout, answer).instrument(span);
+        let response = in_context(context, answer).await;
         count.end_with_response(&response);
 
         let response = rpc.respond(response, Some(&mut reservation)).await;
@@ -267,8 +267,8 @@ impl CallHandler {
             Ok((method.handler)(streaming).await)
         };
         let (span, context) = (count.log_span(), count.trace_context());
-        let answer = self.with_deadline(method, timeout, answer);
-        let response = answer.instrument(span).with_context(context).await;
+        let answer = self.with_deadline(method, timeout, answer).instrument(span);
+        let response = in_context(context, answer).await;
         count.end_with_response(&response);
 
         // A response may wait for the request: its caller may lose access before it.

@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 
 use http::HeaderMap;
+use opentelemetry::context::FutureExt as _;
 use opentelemetry::trace::{
     Span as _, SpanBuilder, SpanContext, SpanId, SpanKind, Status, TraceContextExt, TraceFlags,
     TraceId, TraceState,
@@ -46,10 +47,10 @@ impl CallTrace {
         Self { id: Some(id), context: Some(Context::new().with_span(span)) }
     }
 
-    /// The context in which spans of other parts of the program are parts of the call; an empty one
-    /// if its trace is not exported.
-    pub fn context(&self) -> Context {
-        self.context.clone().unwrap_or_default()
+    /// The context in which spans of other parts of the program are parts of the call; none if its
+    /// trace is not exported.
+    pub fn context(&self) -> Option<Context> {
+        self.context.clone().filter(|context| context.span().span_context().is_sampled())
     }
 
     /// The span that adds the trace id to log lines.
@@ -70,6 +71,14 @@ impl CallTrace {
             span.set_status(Status::error(format!("{code:?}")));
         }
         span.end();
+    }
+}
+
+/// Does work in the context of a call, if it has one: to change the context costs time.
+pub async fn in_context<F: Future>(context: Option<Context>, work: F) -> F::Output {
+    match context {
+        Some(context) => work.with_context(context).await,
+        None => work.await,
     }
 }
 

@@ -10,6 +10,9 @@ use crate::mutation::read_set::Outcome;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::Purpose;
 
+/// The target of the entries.
+pub const MUTATION_LOG: &str = module_path!();
+
 /// The log entry of a mutation in progress.
 pub struct MutationLog<'a> {
     caller: &'a str,
