@@ -39,10 +39,11 @@ role({ role: "polynymInit", roles: [], privileges: [
   on("meta", ["insert"])
 ] })
 role({ role: "polynymInitCluster", roles: [], privileges: [
-  { resource: { cluster: true }, actions: ["listShards"] },
+  { resource: { cluster: true }, actions: ["listShards", "enableSharding"] },
   on("", ["enableSharding", "splitChunk", "moveChunk"]),
   config("collections"),
-  config("chunks")
+  config("chunks"),
+  config("tags")
 ] })
 
 const user = (name, password, roles) =>

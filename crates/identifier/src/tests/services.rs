@@ -317,4 +317,7 @@ fn starts_of_addresses_are_folded() {
     // The page `/%40` has an identity of its own.
     let starts = ["https://www.threads.com/@", "https://www.threads.com/%40"];
     assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, "threads.net/%40"), starts);
+    // So has the page of stories below stories, where no user has this name.
+    let starts = ["https://www.instagram.com/sto", "https://www.instagram.com/stories/sto"];
+    assert_eq!(Rules::PRESENT.fold_prefix(Kind::Url, "instagram.com/stories/sto"), starts);
 }

@@ -39,9 +39,20 @@ pub fn starts(host: &str, path: &str) -> Option<Vec<String>> {
     let (site, host) = find(host)?;
     let mut prefixes = site.also.iter().chain([&site.prefix]);
     let profile = prefixes.find_map(|prefix| start_after(site, prefix, path));
-    let is_page = profile.is_none() || site.also.contains(&path) && !path.ends_with('/');
+    let is_page = profile.is_none()
+        || site.also.contains(&path) && !path.ends_with('/')
+        || site.also.iter().any(|prefix| may_be_page(site, prefix, path));
     let page = is_page.then(|| format!("https://{host}{path}"));
     Some(profile.into_iter().chain(page).collect())
+}
+
+/// Whether what follows a prefix of a path is no name, or may go on as a section, which is none.
+fn may_be_page(site: &Site, prefix: &str, path: &str) -> bool {
+    let Some(name) = path.strip_prefix(prefix).filter(|name| !name.is_empty()) else {
+        return false;
+    };
+    let lower = name.to_ascii_lowercase();
+    !(site.is_name)(name) || site.sections.iter().any(|section| section.starts_with(&lower))
 }
 
 /// The path without the language in front of it, if profiles have one there.
