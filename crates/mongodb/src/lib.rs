@@ -12,6 +12,7 @@ mod inbox;
 mod lookup;
 mod mutation;
 mod presence;
+mod reconnect;
 mod schema;
 mod search;
 mod setup;
@@ -20,7 +21,6 @@ mod usage;
 
 use std::sync::Arc;
 
-use mongodb::Database;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ use crate::database::collections::Collections;
 use crate::database::connected::Connected;
 use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::database::shares::Shares;
-use crate::lookup::health::MAX_PROBES;
+use crate::lookup::health::connect_probes;
 use crate::presence::heartbeat::{Closing, Heartbeat};
 use crate::schema::versions::{VersionGuard, Versions};
 use crate::setup::inspect::check_complete;
@@ -53,9 +53,6 @@ use crate::setup::token_key::token_key;
 use polynym_directory::{Backend, LookUps};
 use polynym_layers::lookup_cache::LookupCache;
 use polynym_store_common::owner_hints::OwnerHints;
-
-/// The `appName` of the health probes' connections.
-const PROBES_APP_NAME: &str = "polynym health";
 
 impl Mongo {
     /// Opens the store in the database that `uri` names, such as
@@ -84,7 +81,6 @@ impl Mongo {
         })
         .await?;
         let token_key = connect::or_disconnect(&database, token_key(&database)).await?;
-        database.client().warm_connection_pool().await;
         let is_routed = connect::or_disconnect(&database, connect::is_routed(&database)).await?;
         let version_guard = VersionGuard::new(supported, versions);
         let collections = Collections {
@@ -100,8 +96,8 @@ impl Mongo {
         );
         let heartbeat = connect::or_disconnect(&database, starting).await?;
         heartbeat.first_reading().await;
-        let apart = connect::connect_apart(uri, PROBES_APP_NAME, MAX_PROBES);
-        let probes = collections.by(&connect::or_disconnect(&database, apart).await?);
+        let probes = connect::or_disconnect(&database, connect_probes(uri)).await?;
+        let probes = collections.by(&probes);
 
         Ok(Self {
             heartbeat: Arc::new(heartbeat),
@@ -120,41 +116,9 @@ impl Mongo {
     /// # Errors
     /// [`OpenError`], with advice.
     pub async fn on_runtime(&self, uri: &str, runtime: &Handle) -> Result<Self, OpenError> {
-        let database = connect_on(uri, runtime).await?;
+        let database = connect::connect_on(uri, runtime).await?;
         let connected = Connected::new(self.collections().by(&database));
         Ok(Self { connected, ..self.clone() })
-    }
-
-    /// Connects by another URI of the same store, as with another password. Operations in flight
-    /// end with the connections with which they began, which are then closed. The stores of
-    /// [`Mongo::on_runtime`] have connections of their own.
-    ///
-    /// # Errors
-    /// [`OpenError`], with advice: the connections stay as they were.
-    pub async fn reconnect(&self, uri: &str) -> Result<(), OpenError> {
-        let (database, _) = connect::connect_pool(uri).await?;
-        connect::or_disconnect(&database, async {
-            if token_key(&database).await?.as_bytes() != self.token_key.as_bytes() {
-                return Err(OpenError::OtherStore { database: database.name().to_owned() });
-            }
-            let probes = connect::connect_apart(uri, PROBES_APP_NAME, MAX_PROBES).await?;
-            self.heartbeat.reconnect(uri).await?;
-            self.probes.replace(&probes);
-            Ok(())
-        })
-        .await?;
-        database.client().warm_connection_pool().await;
-        self.connected.replace(&database);
-        Ok(())
-    }
-
-    /// [`Mongo::reconnect`] for a store of [`Mongo::on_runtime`].
-    ///
-    /// # Errors
-    /// [`OpenError`], with advice: the connections stay as they were.
-    pub async fn reconnect_on(&self, uri: &str, runtime: &Handle) -> Result<(), OpenError> {
-        self.connected.replace(&connect_on(uri, runtime).await?);
-        Ok(())
     }
 
     /// Closes the connections of [`Mongo::on_runtime`], once [`Mongo::close`] has ended its
@@ -205,11 +169,4 @@ impl Mongo {
             Arc::new(Self { connected, ..self.clone() }) as Arc<dyn LookUps>
         })
     }
-}
-
-/// Connects for the look-ups of `runtime`, on it.
-async fn connect_on(uri: &str, runtime: &Handle) -> Result<Database, OpenError> {
-    let uri = uri.to_owned();
-    let connecting = runtime.spawn(async move { connect::connect_for_look_ups(&uri).await });
-    connecting.await.map_err(|error| OpenError::Failed(error.to_string())).flatten()
 }

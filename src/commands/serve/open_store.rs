@@ -112,13 +112,11 @@ impl OpenStore {
     }
 
     /// Connects to MongoDB by another URI. Operations in flight end with the connections with which
-    /// they began. Some of the store may be connected by the new one when this fails.
+    /// they began. A failure changes nothing.
     pub async fn reconnect(&self, uri: &MongoUri) -> Result<(), mongo::OpenError> {
         if let Self::Mongo(store, on_cores) = self {
-            store.reconnect(uri.as_str()).await?;
-            for OnCore { core, store } in on_cores {
-                store.reconnect_on(uri.as_str(), core).await?;
-            }
+            let on_cores: Vec<_> = on_cores.iter().map(|own| (&*own.store, &own.core)).collect();
+            store.reconnect(uri.as_str(), &on_cores).await?;
         }
         Ok(())
     }

@@ -137,6 +137,12 @@ async fn a_changed_uri_replaces_the_connections_and_no_call_fails() {
     replace(&file, &mongod.uri("second", "another-store"));
     until(async || logged("is another store").await).await;
     load.go_on().await;
+
+    // A database without a store.
+    replace(&file, &mongod.uri("second", "no-store"));
+    until(async || logged("has no Polynym store").await).await;
+    assert!(is_broken("1").await);
+    load.go_on().await;
     load.stop().await;
 
     let in_use = r#"polynym_mongodb_connections{state="in_use"} "#;

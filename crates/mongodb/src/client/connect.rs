@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use mongodb::bson::{Document, doc};
 use mongodb::options::{ClientOptions, ReadPreference, SelectionCriteria};
 use mongodb::{Client, Database};
+use tokio::runtime::Handle;
 use tokio::time::timeout;
 
 use crate::client::error::OpenError;
@@ -24,6 +26,8 @@ const SYSTEM_DATABASES: [&str; 3] = ["admin", "config", "local"];
 const SERVER_SELECTION_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for opening the least connections of a pool.
+const WARMING_TIMEOUT: Duration = Duration::from_secs(20);
 /// The interval of the driver's heartbeats. It plus [`CONNECT_TIMEOUT`] is the time after which the
 /// driver gives up a hung server: before most calls time out.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,18 +39,26 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`OpenError`].
 pub async fn connect(uri: &str) -> Result<Database, OpenError> {
-    Ok(connect_pool(uri).await?.0)
+    let (options, name) = options(uri).await?;
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, check_topology(&database)).await?;
+    Ok(database)
 }
 
-/// Connects as [`connect`] does. Returns the limit of connections too.
+/// Connects as [`connect`] does, by a warm pool. Returns the limit of connections too.
 ///
 /// # Errors
 /// [`OpenError`].
 pub async fn connect_pool(uri: &str) -> Result<(Database, usize), OpenError> {
     let (options, name) = options(uri).await?;
     let size = options.max_pool_size.unwrap_or(MAX_POOL) as usize;
+    let least = options.min_pool_size.unwrap_or(MIN_POOL);
     let database = Client::with_options(options)?.database(&name);
-    or_disconnect(&database, check_topology(&database)).await?;
+    or_disconnect(&database, async {
+        check_topology(&database).await?;
+        warm(&database, least).await
+    })
+    .await?;
     Ok((database, size))
 }
 
@@ -63,20 +75,39 @@ pub async fn connect_apart(
     let (mut options, name) = options(uri).await?;
     options.app_name = Some(app_name.to_owned());
     (options.min_pool_size, options.max_pool_size) = (None, Some(connections));
-    Ok(Client::with_options(options)?.database(&name))
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, warm(&database, 1)).await?;
+    Ok(database)
 }
 
-/// Connects for the look-ups of the runtime that runs this.
+/// Connects for the look-ups of `runtime`, on it, by a warm pool.
 ///
 /// # Errors
 /// [`OpenError`].
-pub async fn connect_for_look_ups(uri: &str) -> Result<Database, OpenError> {
+pub async fn connect_on(uri: &str, runtime: &Handle) -> Result<Database, OpenError> {
+    let uri = uri.to_owned();
+    let connecting = runtime.spawn(async move { connect_for_look_ups(&uri).await });
+    connecting.await.map_err(|error| OpenError::Failed(error.to_string())).flatten()
+}
+
+async fn connect_for_look_ups(uri: &str) -> Result<Database, OpenError> {
     let (mut options, name) = options(uri).await?;
     options.max_pool_size = options.max_pool_size.min(Some(MAX_LOOK_UP_POOL));
     options.min_pool_size = options.min_pool_size.min(options.max_pool_size);
-    let client = Client::with_options(options)?;
-    client.warm_connection_pool().await;
-    Ok(client.database(&name))
+    let least = options.min_pool_size.unwrap_or(MIN_POOL);
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, warm(&database, least)).await?;
+    Ok(database)
+}
+
+/// Opens about as many connections as a pool has at least, by commands at the same time. The
+/// driver's own warming never ends if a connection cannot be opened, and leaks its client.
+async fn warm(database: &Database, connections: u32) -> Result<(), OpenError> {
+    let ping = async |_| database.run_command(doc! { "ping": 1 }).await;
+    match timeout(WARMING_TIMEOUT, try_join_all((0..connections).map(ping))).await {
+        Ok(pinged) => Ok(pinged.map(drop)?),
+        Err(_) => Err(OpenError::Unreachable("its connections take too long to open".to_owned())),
+    }
 }
 
 /// The options of `uri` with the defaults of a store, and the name of the database.

@@ -344,6 +344,13 @@ pub enum OpenError {
         /// The database.
         database: String,
     },
+    /// A URI leads through the routers of a cluster, and that of the open store does not, or the
+    /// other way round.
+    #[error(
+        "the URI leads through the routers of a sharded cluster and the one before did not, or the \
+         other way round: restart the servers with it"
+    )]
+    OtherTopology,
     /// Some identities cannot be moved to later rules of normalisation.
     #[error(
         "{count} identities in database {database} cannot be moved to the new rules: `polynym \

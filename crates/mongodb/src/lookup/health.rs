@@ -4,17 +4,20 @@
 use std::time::Duration;
 
 use futures_util::future::try_join;
-use mongodb::Collection;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, RawDocumentBuf};
 use mongodb::options::{ReadConcern, ReadPreference, SelectionCriteria};
+use mongodb::{Collection, Database};
 
 use tokio::task::JoinSet;
 
-use crate::client::error::Fault;
+use crate::client::connect::connect_apart;
+use crate::client::error::{Fault, OpenError};
 use crate::database::collections::Collections;
 use crate::lookup::plain_find::PlainFind;
 
+/// The `appName` of its connections.
+const APP_NAME: &str = "polynym health";
 /// The time limit on a cluster, first for all shards and then for any.
 const SHARD_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit for the primary of a replica set.
@@ -25,7 +28,15 @@ const PROBE_KEYS: u8 = 128;
 const SINGLE_KEY_STEP: usize = 16;
 /// The limit of concurrent probes: those of single keys, beside those of all keys without an answer
 /// yet.
-pub const MAX_PROBES: u32 = 2 * (PROBE_KEYS as u32 / SINGLE_KEY_STEP as u32) + 2;
+const MAX_PROBES: u32 = 2 * (PROBE_KEYS as u32 / SINGLE_KEY_STEP as u32) + 2;
+
+/// Connects for health probes.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect_probes(uri: &str) -> Result<Database, OpenError> {
+    connect_apart(uri, APP_NAME, MAX_PROBES).await
+}
 
 impl Collections {
     /// Fails unless this program may write, and look-ups of some users are answered.

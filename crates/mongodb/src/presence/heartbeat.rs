@@ -85,7 +85,7 @@ impl Heartbeat {
         sessions: Arc<Sessions>,
         version_guard: Arc<VersionGuard>,
     ) -> Result<Self, OpenError> {
-        let database = Current::new(connect_apart(uri, APP_NAME, CONNECTIONS).await?);
+        let database = Current::new(Self::connect(uri).await?);
         if let Some(presence) = Presence::of(&database, is_routed).await? {
             sessions.begin(presence);
         }
@@ -111,13 +111,17 @@ impl Heartbeat {
         Ok(Self { database, latest: observed, ahead, leader, stop, task })
     }
 
-    /// Beats by connections of this URI from the next command on.
+    /// Connects for a heartbeat.
     ///
     /// # Errors
     /// [`OpenError`].
-    pub async fn reconnect(&self, uri: &str) -> Result<(), OpenError> {
-        self.database.replace(connect_apart(uri, APP_NAME, CONNECTIONS).await?);
-        Ok(())
+    pub async fn connect(uri: &str) -> Result<Database, OpenError> {
+        connect_apart(uri, APP_NAME, CONNECTIONS).await
+    }
+
+    /// Beats by these connections from the next command on.
+    pub fn replace(&self, database: Database) {
+        self.database.replace(database);
     }
 
     /// Waits for the first reading of the database's time, at most until the second beat.

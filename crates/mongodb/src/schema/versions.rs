@@ -207,6 +207,14 @@ impl VersionGuard {
         if self.supported.contains(latest) { Ok(latest) } else { Err(self.outdated(latest)) }
     }
 
+    /// Fails if the program does not support the versions of the store in another database.
+    ///
+    /// # Errors
+    /// Those of [`Versions::supported_in`].
+    pub async fn check(&self, database: &Database) -> Result<(), OpenError> {
+        Versions::supported_in(database, self.supported).await.map(drop)
+    }
+
     /// Reads the versions again. Returns whether they have changed.
     ///
     /// # Errors

@@ -34,7 +34,11 @@ pub async fn token_key(database: &Database) -> Result<TokenKey, OpenError> {
     stored.ok_or_else(|| OpenError::Failed(format!("{META} has no key of tokens")))
 }
 
-async fn stored(database: &Database) -> Result<Option<TokenKey>, OpenError> {
+/// The key of tokens, if the store has one.
+///
+/// # Errors
+/// [`OpenError`] of the server.
+pub async fn stored(database: &Database) -> Result<Option<TokenKey>, OpenError> {
     let document = read(database).await?;
     let key =
         document.as_ref().and_then(|document| document.get_binary_generic(META_TOKEN_KEY).ok());
