@@ -169,17 +169,24 @@ async fn fill(connected: Connected, recent: Arc<Recent>) {
         // Watchers get the error when they open their own streams.
         if let Err(error) = read_stream(&connected, &recent).await {
             tracing::debug!(%error, "the change stream has ended");
+            recent.clear();
+            sleep(REOPEN_DELAY).await;
         }
-        recent.clear();
-        sleep(REOPEN_DELAY).await;
     }
 }
 
-/// Reads a stream until it ends, or until its connections are replaced.
+/// Reads a stream on from the end of `recent`, until the stream's connections are replaced: then
+/// `recent` has all that was read.
+///
+/// # Errors
+/// The stream has ended.
 async fn read_stream(connected: &Connected, recent: &Recent) -> Result<(), Error> {
     let collections = connected.collections();
-    let stream = Changes::open(&collections, None).await?;
-    recent.begin(stream.token()?);
+    let end = recent.end();
+    let stream = Changes::open(&collections, end.as_ref()).await?;
+    if end.is_none() {
+        recent.begin(stream.token()?);
+    }
     let (sender, receiver) = mpsc::channel(MAX_BATCH);
     let is_present = || connected.are_present(&collections);
     tokio::try_join!(

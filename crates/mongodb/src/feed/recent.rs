@@ -43,6 +43,12 @@ impl Recent {
         self.replace(window);
     }
 
+    /// The token up to which it has all changes; `None` while no stream is open.
+    pub fn end(&self) -> Option<StreamToken> {
+        let window = self.lock();
+        window.begin.as_ref().map(|_| window.end.clone())
+    }
+
     /// Removes all changes.
     pub fn clear(&self) {
         self.replace(Window::default());
@@ -136,8 +142,11 @@ mod tests {
     #[test]
     fn pages_end_at_their_limits() {
         let recent = Recent::default();
+        assert_eq!(recent.end(), None);
         recent.begin("0".to_owned());
+        assert_eq!(recent.end().unwrap(), "0");
         (1..=5).for_each(|number| recent.push(change(number, 100)));
+        assert_eq!(recent.end().unwrap(), "00000005");
         let page =
             |after: &str, limit| recent.after(&Tenant::DEFAULT, &after.to_owned(), limit).unwrap();
         let first = page("0", PageLimit::new(10, 250));
