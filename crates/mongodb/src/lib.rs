@@ -42,7 +42,7 @@ pub use setup::upgrade::{upgrade, upgrade_to};
 
 use crate::client::connect;
 use crate::database::collections::Collections;
-use crate::database::connected::Connected;
+use crate::database::connected::{Connected, SHORT_TIMEOUT};
 use crate::database::operations::{MAX_IN_FLIGHT, MAX_SCANS};
 use crate::database::shares::Shares;
 use crate::lookup::health::connect_probes;
@@ -100,6 +100,8 @@ impl Mongo {
         let probes = collections.by(&probes);
 
         Ok(Self {
+            timeout: options.timeout,
+            version_guard: collections.version_guard.clone(),
             heartbeat: Arc::new(heartbeat),
             connected: Connected::new(collections),
             probes: Connected::new(probes),
@@ -131,7 +133,7 @@ impl Mongo {
     /// callers have left. Then ends the sessions on the servers and closes the connections.
     pub async fn close(&self) {
         let all = self.in_flight.acquire_many(MAX_IN_FLIGHT as u32);
-        let closing = match timeout(self.collections().timeout, all).await {
+        let closing = match timeout(self.timeout, all).await {
             Ok(_) => Closing::Idle,
             Err(_) => Closing::Busy,
         };
@@ -166,7 +168,8 @@ impl Mongo {
     pub fn with_short_timeout(&self) -> Option<Arc<dyn LookUps>> {
         self.collections().is_routed.then(|| {
             let connected = self.connected.with_short_timeout();
-            Arc::new(Self { connected, ..self.clone() }) as Arc<dyn LookUps>
+            let timeout = SHORT_TIMEOUT.min(self.timeout);
+            Arc::new(Self { connected, timeout, ..self.clone() }) as Arc<dyn LookUps>
         })
     }
 }

@@ -74,11 +74,10 @@ impl Mongo {
     /// Checks that a database is this store, in a deployment of the same kind: whether a store is
     /// routed decides how its operations read.
     async fn check_same(&self, database: &Database) -> Result<(), OpenError> {
-        let own = self.collections();
-        if connect::is_routed(database).await? != own.is_routed {
+        if connect::is_routed(database).await? != self.collections().is_routed {
             return Err(OpenError::OtherTopology);
         }
-        own.version_guard.check(database).await?;
+        self.version_guard.check(database).await?;
         check_complete(database).await?;
         let key = token_key::stored(database).await?;
         if key.is_some_and(|key| key.as_bytes() == self.token_key.as_bytes()) {

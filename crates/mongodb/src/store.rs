@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 use tokio::task::JoinError;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{timeout, timeout_at};
 
 use crate::client::error::Fault;
 use crate::database::collections::Collections;
@@ -126,7 +126,7 @@ impl Mutations for Mongo {
 impl Mongo {
     /// Executes a mutation in a transaction of its own.
     pub(crate) async fn mutate_alone(&self, mutation: Mutation) -> Result<Outcome, Error> {
-        let deadline = Instant::now() + self.collections().timeout;
+        let deadline = self.deadline();
         let gate = Arc::new(CommitGate::new(deadline));
         let permit = self.shares.writes.take(1, deadline).await?;
         let (collections, entry) = (self.collections(), gate.clone());
@@ -137,7 +137,7 @@ impl Mongo {
             Ok(ended) => ended,
             Err(_) if gate.close() => return Err(Fault::TimedOut.into()),
             Err(_) => {
-                let settled = timeout(MIN_COMMIT_WAIT + self.collections().timeout, task).await;
+                let settled = timeout(MIN_COMMIT_WAIT + self.timeout, task).await;
                 settled.map_err(|_| Error::from(Fault::CommitUnanswered))?
             }
         };

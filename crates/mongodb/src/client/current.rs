@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 
 /// The present one of several values in a row.
 pub struct Current<T>(Arc<ArcSwap<T>>);
@@ -22,6 +22,16 @@ impl<T> Current<T> {
     /// The present value. Its user keeps it, even if it is replaced.
     pub fn get(&self) -> Arc<T> {
         self.0.load_full()
+    }
+
+    /// The present value for a moment, at less cost.
+    pub fn peek(&self) -> Guard<Arc<T>> {
+        self.0.load()
+    }
+
+    /// The present value alone, whatever replaces it here.
+    pub fn pinned(&self) -> Self {
+        Self(Arc::new(ArcSwap::new(self.get())))
     }
 
     /// Replaces the value.

@@ -8,8 +8,8 @@ use mongodb::Database;
 use crate::client::current::Current;
 use crate::database::collections::Collections;
 
-/// The time limit of a look-up that can be repeated elsewhere.
-const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest time limit of a look-up that can be repeated elsewhere.
+pub const SHORT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The collections of an open store by its present connections. An operation takes them once, and
 /// keeps them to its end: a session belongs to one client.
@@ -41,13 +41,16 @@ impl Connected {
 
     /// The collections by the present connections.
     pub fn collections(&self) -> Arc<Collections> {
-        let current = self.current.get();
-        if self.has_short_timeout { current.short.clone() } else { current.full.clone() }
+        self.of(&self.current.peek()).clone()
     }
 
     /// Whether these are the collections by the present connections.
     pub fn are_present(&self, collections: &Arc<Collections>) -> bool {
-        Arc::ptr_eq(&self.collections(), collections)
+        Arc::ptr_eq(self.of(&self.current.peek()), collections)
+    }
+
+    const fn of<'a>(&self, current: &'a ByTimeout) -> &'a Arc<Collections> {
+        if self.has_short_timeout { &current.short } else { &current.full }
     }
 
     /// The same with a time limit of half a second, for look-ups that have an answer to all keys or
@@ -58,12 +61,12 @@ impl Connected {
 
     /// The same by the present connections alone, for operations that share a session.
     pub fn pinned(&self) -> Self {
-        Self::new((*self.collections()).clone())
+        Self { current: self.current.pinned(), ..*self }
     }
 
     /// Replaces the connections. Those of before are closed once the last operation with them has
     /// ended.
     pub fn replace(&self, database: &Database) {
-        self.current.replace(self.current.get().full.by(database).into());
+        self.current.replace(self.current.peek().full.by(database).into());
     }
 }

@@ -13,6 +13,7 @@ use crate::database::collections::{Collections, LONG_READ};
 use crate::database::connected::Connected;
 use crate::database::shares::{Share, Shares};
 use crate::presence::heartbeat::Heartbeat;
+use crate::schema::versions::VersionGuard;
 use polynym_directory::{Error, TokenKey};
 use polynym_store_common::operations::{Operation, measure};
 
@@ -36,6 +37,9 @@ pub const PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 #[derive(Clone)]
 pub struct Mongo {
     pub(crate) connected: Connected,
+    /// The time limit of an operation.
+    pub(crate) timeout: Duration,
+    pub(crate) version_guard: Arc<VersionGuard>,
     /// The connections that only health probes use.
     pub(crate) probes: Connected,
     pub(crate) shares: Shares,
@@ -84,7 +88,7 @@ impl Mongo {
 
     /// The end of the time limit of an operation that begins now.
     pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.collections().timeout
+        Instant::now() + self.timeout
     }
 
     /// Runs work on a task with its part of a share.
@@ -115,7 +119,7 @@ impl Mongo {
 
     /// Waits for the end of a task, at most until the caller's deadline.
     pub(crate) async fn ended<T>(&self, task: JoinHandle<Result<T, Fault>>) -> Result<T, Fault> {
-        match timeout(self.collections().timeout, task).await {
+        match timeout(self.timeout, task).await {
             Ok(ended) => ended.unwrap_or(Err(Fault::Panicked)),
             Err(_) => Err(Fault::TimedOut),
         }
@@ -132,8 +136,7 @@ impl Mongo {
         F: Future<Output = Result<T, Fault>> + Send + 'static,
     {
         let work = self.counted(work(self.collections()))?;
-        let done =
-            timeout(self.collections().timeout, DetachOnDrop::new(work, self.abandoned())).await;
+        let done = timeout(self.timeout, DetachOnDrop::new(work, self.abandoned())).await;
         Ok(done.unwrap_or(Err(Fault::TimedOut))?)
     }
 
@@ -165,7 +168,7 @@ impl Mongo {
     }
 
     pub(crate) fn abandoned(&self) -> Duration {
-        DETACHED_TIMEOUT.max(4 * self.collections().timeout)
+        DETACHED_TIMEOUT.max(4 * self.timeout)
     }
 
     /// Spawns `work` with a time limit, after which it fails with `late`.
@@ -188,7 +191,7 @@ impl Mongo {
         &self,
         work: F,
     ) -> Result<impl Future<Output = F::Output> + use<F>, Fault> {
-        self.collections().version_guard.check_topology()?;
+        self.version_guard.check_topology()?;
         let permit =
             self.in_flight.clone().try_acquire_owned().map_err(|_| Fault::TooManyInFlight)?;
         Ok(holding(permit, work))

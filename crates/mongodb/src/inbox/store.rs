@@ -103,7 +103,7 @@ impl Mongo {
         work: impl Future<Output = Result<(T, InboxWork), Fault>> + Send + 'static,
     ) -> Result<T, Error> {
         let write = async {
-            self.collections().check_versions()?;
+            self.version_guard.versions()?;
             let permit = self.shares.writes.take(1, self.deadline()).await?;
             let work = self.clone().then_clean_up(permit, work);
             let task = self.spawn(self.abandoned(), Fault::CommitUnanswered, work)?;
