@@ -1,7 +1,9 @@
 //! The metric of the connections to MongoDB, and the number of attempts of an operation.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use metrics::{Gauge, gauge};
@@ -34,79 +36,103 @@ pub fn watch() -> EventHandler<CmapEvent> {
     EventHandler::callback(move |event| connections.record(event))
 }
 
-/// A connection among those of a client: its server, and its number there.
-type ConnectionId = (ServerAddress, u32);
-
-/// The connections of one client.
+/// The connections of one client, and their part of the gauge. The events are not always in pairs:
+/// a connection whose operation ends before it gets it is returned without having been taken, and
+/// one that is in use when its client ends is closed without being returned.
 struct Connections {
-    open: Counted,
-    in_use: Counted,
+    open: Gauge,
+    in_use: Gauge,
+    /// The servers with open connections.
+    servers: Mutex<Vec<Server>>,
+}
+
+struct Server {
+    address: ServerAddress,
+    /// The open connections by their numbers, and whether each is in use.
+    connections: BTreeMap<u32, bool>,
 }
 
 impl Default for Connections {
     fn default() -> Self {
         let [open, in_use] =
-            ["open", "in_use"].map(|state| Counted { state, ids: Mutex::default() });
-        Self { open, in_use }
+            ["open", "in_use"].map(|state| gauge!(CONNECTIONS.0, "state" => state));
+        Self { open, in_use, servers: Mutex::default() }
     }
 }
 
 impl Connections {
     fn record(&self, event: CmapEvent) {
         match event {
-            CmapEvent::ConnectionCreated(event) => {
-                self.open.add((event.address, event.connection_id));
-            }
-            CmapEvent::ConnectionClosed(event) => {
-                let id = (event.address, event.connection_id);
-                self.in_use.remove(&id);
-                self.open.remove(&id);
-            }
+            CmapEvent::ConnectionCreated(event) => self.add(event.address, event.connection_id),
+            CmapEvent::ConnectionClosed(event) => self.remove(&event.address, event.connection_id),
             CmapEvent::ConnectionCheckedOut(event) => {
                 let _ = TAKEN.try_with(|taken| taken.set(taken.get() + 1));
-                self.in_use.add((event.address, event.connection_id));
+                self.set_in_use(&event.address, event.connection_id, true);
             }
             CmapEvent::ConnectionCheckedIn(event) => {
-                self.in_use.remove(&(event.address, event.connection_id));
+                self.set_in_use(&event.address, event.connection_id, false);
             }
             _ => {}
         }
     }
-}
 
-/// The connections in one state, and their part of the gauge. The events are not always in pairs:
-/// a connection whose operation ends before it gets it is returned without having been taken, and
-/// one that is in use when its client ends is closed without being returned.
-struct Counted {
-    state: &'static str,
-    ids: Mutex<HashSet<ConnectionId>>,
-}
-
-impl Counted {
-    fn add(&self, id: ConnectionId) {
-        if self.ids().insert(id) {
-            self.gauge().increment(1.0);
+    fn add(&self, address: ServerAddress, id: u32) {
+        let mut servers = self.servers();
+        let known = servers.iter().position(|server| server.address == address);
+        let index = known.unwrap_or_else(|| {
+            servers.push(Server { address, connections: BTreeMap::new() });
+            servers.len() - 1
+        });
+        if let Entry::Vacant(entry) = servers[index].connections.entry(id) {
+            entry.insert(false);
+            self.open.increment(1.0);
         }
     }
 
-    fn remove(&self, id: &ConnectionId) {
-        if self.ids().remove(id) {
-            self.gauge().decrement(1.0);
+    fn remove(&self, address: &ServerAddress, id: u32) {
+        let mut servers = self.servers();
+        let known = servers.iter().position(|server| server.address == *address);
+        let Some(index) = known else { return };
+        let connections = &mut servers[index].connections;
+        let Some(was_in_use) = connections.remove(&id) else { return };
+        if connections.is_empty() {
+            servers.swap_remove(index);
+        }
+        self.open.decrement(1.0);
+        if was_in_use {
+            self.in_use.decrement(1.0);
         }
     }
 
-    fn gauge(&self) -> Gauge {
-        gauge!(CONNECTIONS.0, "state" => self.state)
+    /// Records whether an open connection is in use. Every command does so twice.
+    fn set_in_use(&self, address: &ServerAddress, id: u32, is_in_use: bool) {
+        let mut servers = self.servers();
+        let server = servers.iter_mut().find(|server| server.address == *address);
+        let Some(state) = server.and_then(|server| server.connections.get_mut(&id)) else { return };
+        match (mem::replace(state, is_in_use), is_in_use) {
+            (false, true) => self.in_use.increment(1.0),
+            (true, false) => self.in_use.decrement(1.0),
+            _ => {}
+        }
     }
 
-    fn ids(&self) -> MutexGuard<'_, HashSet<ConnectionId>> {
-        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The numbers of open connections, and of those in use.
+    fn counts(&self) -> [usize; 2] {
+        let servers = self.servers();
+        let states = || servers.iter().flat_map(|server| server.connections.values());
+        [states().count(), states().filter(|is_in_use| **is_in_use).count()]
+    }
+
+    fn servers(&self) -> MutexGuard<'_, Vec<Server>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Counted {
+impl Drop for Connections {
     fn drop(&mut self) {
-        self.gauge().decrement(self.ids().len() as f64);
+        let [open, in_use] = self.counts();
+        self.open.decrement(open as f64);
+        self.in_use.decrement(in_use as f64);
     }
 }
 
@@ -132,7 +158,7 @@ mod tests {
         let connections = Connections::default();
         let counts = |events: &[CmapEvent]| {
             events.iter().for_each(|event| connections.record(event.clone()));
-            [&connections.open, &connections.in_use].map(|counted| counted.ids().len())
+            connections.counts()
         };
         assert_eq!(counts(&[event::<Created>(1), event::<Created>(2)]), [2, 0]);
         assert_eq!(counts(&[event::<CheckedIn>(1)]), [2, 0], "its operation had ended");
