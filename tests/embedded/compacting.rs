@@ -1,8 +1,8 @@
 //! `store compact`: the file becomes smaller and keeps its content, whenever the command is killed.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -102,6 +102,33 @@ fn a_damaged_store_is_not_compacted() {
     assert!(!output.status.success() && text.contains("restore it from a backup"), "{text}");
     assert_eq!(names(folder.path()), [FILE]);
     assert_eq!(length(folder.path()), bytes.len() as u64);
+}
+
+/// The drafts in a folder.
+fn drafts(folder: &Path) -> Vec<PathBuf> {
+    let names = names(folder).into_iter().filter(|name| name.starts_with(".directory.redb-"));
+    names.map(|name| folder.join(name)).collect()
+}
+
+/// The owner of the folder, who is not trusted, puts a link in place of the new file.
+#[test]
+fn a_link_in_place_of_the_new_file_is_not_followed() {
+    let (folder, runtime) = store();
+    let other = tempfile::NamedTempFile::new().unwrap();
+    let before = fs::metadata(&other).unwrap();
+    fs::set_permissions(folder.path().join(FILE), fs::Permissions::from_mode(0o666)).unwrap();
+    let replace = |step: &str| {
+        if step.starts_with("copying") {
+            let draft = drafts(folder.path()).pop().unwrap();
+            fs::remove_file(&draft).unwrap();
+            symlink(other.path(), &draft).unwrap();
+        }
+    };
+    let error = polynym_embedded::compact(folder.path(), &replace).unwrap_err().to_string();
+    assert!(error.contains("was replaced meanwhile"), "{error}");
+    let after = fs::metadata(&other).unwrap();
+    assert_eq!((after.mode(), after.uid()), (before.mode(), before.uid()));
+    check(folder.path(), &runtime);
 }
 
 /// The kills are spread over the time that a whole run takes.

@@ -128,10 +128,11 @@ impl BackupFile {
     }
 
     /// Writes the database to a new file that only this user can read, and compares the checksum.
+    /// Returns the file.
     ///
     /// # Errors
     /// [`OpenError`]. The new file is then incomplete.
-    pub fn extract(&self, to: &Path) -> Result<(), OpenError> {
+    pub fn extract(&self, to: &Path) -> Result<File, OpenError> {
         let unwritable = |error| OpenError::io(to, error);
         let mut new_file = OpenOptions::new();
         let private = new_file.write(true).create_new(true).mode(0o600);
@@ -153,7 +154,8 @@ impl BackupFile {
         {
             return Err(OpenError::damaged_backup(&self.path, "its checksum does not match"));
         }
-        target.sync_all().map_err(unwritable)
+        target.sync_all().map_err(unwritable)?;
+        Ok(target)
     }
 }
 

@@ -27,6 +27,21 @@ impl FileId {
     pub fn of(metadata: &fs::Metadata) -> Self {
         Self { device: metadata.dev(), inode: metadata.ino() }
     }
+
+    /// The id of an open file.
+    pub fn of_open(file: &File) -> io::Result<Self> {
+        Ok(Self::of(&file.metadata()?))
+    }
+
+    /// Returns what is under `path`. Fails unless it is this file itself, not a link to it.
+    pub fn at(self, path: &Path) -> io::Result<fs::Metadata> {
+        let found = fs::symlink_metadata(path)?;
+        if Self::of(&found) == self {
+            return Ok(found);
+        }
+        let name = path.display();
+        Err(io::Error::other(format!("{name} was replaced meanwhile: stop who did, and try again")))
+    }
 }
 
 /// The locks of one opening. Openings share them, and the last one releases them: a store is

@@ -131,8 +131,10 @@ impl Opener {
         let file =
             tempfile::Builder::new().prefix(DRAFT_PREFIX).tempfile_in(&self.folder).map_err(io)?;
         let (file, draft) = file.into_parts();
-        give_to_owner_of(&self.folder, &draft).map_err(io)?;
+        let owner = fs::metadata(&self.folder).map_err(io)?;
+        give_to_owner_of(&owner, &file).map_err(io)?;
         let open = self.open_file(file, true)?;
+        open.gate.file_id().at(&draft).map_err(|error| OpenError::io(&self.file, error))?;
         draft
             .persist_noclobber(&self.file)
             .map_err(|error| OpenError::io(&self.file, error.error))?;

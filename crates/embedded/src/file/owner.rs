@@ -1,15 +1,15 @@
 //! The owners of files that the superuser creates: the user of a service could not read its own.
+//! That user owns the folder and may rename what is in it, so names are not trusted: a change of an
+//! owner or of a mode concerns an open file.
 
-use std::fs;
+use std::fs::{File, Metadata};
 use std::io;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, fchown};
 
-/// Gives `path` to the owner of `other`, if this process is the superuser's.
-pub fn give_to_owner_of(other: &Path, path: &Path) -> io::Result<()> {
+/// Gives an open file or folder to the owner of another one, if this process is the superuser's.
+pub fn give_to_owner_of(other: &Metadata, file: &File) -> io::Result<()> {
     if !rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    let owner = fs::metadata(other)?;
-    chown(path, Some(owner.uid()), Some(owner.gid()))
+    fchown(file, Some(other.uid()), Some(other.gid()))
 }

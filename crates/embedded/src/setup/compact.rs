@@ -11,6 +11,7 @@ use redb::{Database, ReadableDatabase};
 use tempfile::NamedTempFile;
 
 use crate::error::{Fault, OpenError, chain};
+use crate::file::lock::FileId;
 use crate::file::opener::{DRAFT_PREFIX, FILE, sync};
 use crate::file::owner::give_to_owner_of;
 use crate::setup::copy::TableCopy;
@@ -59,8 +60,8 @@ pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, Open
     let before = FileSize::of(&file).map_err(fault)?;
     remove_drafts(beside).map_err(fault)?;
 
-    progress("copying the content to a new file");
     let draft = tempfile::Builder::new().prefix(DRAFT_PREFIX).tempfile_in(beside).map_err(fault)?;
+    progress("copying the content to a new file");
     let failed = |error: Fault| fault(io::Error::other(chain(&error)));
     let attempt = AssertUnwindSafe(|| copy(session.database(), &draft));
     catch_unwind(attempt).unwrap_or(Err(Fault::Panicked)).map_err(failed)?;
@@ -93,9 +94,11 @@ fn copy(store: &Database, draft: &NamedTempFile) -> Result<(), Fault> {
 
 /// Puts a durable draft in place of a file, with its owner and its mode.
 fn replace(draft: NamedTempFile, file: &Path) -> io::Result<()> {
-    give_to_owner_of(file, draft.path())?;
-    fs::set_permissions(draft.path(), fs::metadata(file)?.permissions())?;
-    draft.as_file().sync_all()?;
+    let (old, new) = (fs::metadata(file)?, draft.as_file());
+    give_to_owner_of(&old, new)?;
+    new.set_permissions(old.permissions())?;
+    new.sync_all()?;
+    FileId::of_open(new)?.at(draft.path())?;
     draft.persist(file).map_err(|error| error.error)?;
     Ok(())
 }

@@ -5,10 +5,12 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{self, Path};
 
+use rustix::fs::{Mode, OFlags};
 use tempfile::{TempDir, TempPath};
 
 use crate::error::OpenError;
 use crate::file::backup_file::BackupFile;
+use crate::file::lock::FileId;
 use crate::file::opener::{FILE, sync};
 use crate::file::owner::give_to_owner_of;
 use crate::setup::integrity::IntegritySession;
@@ -40,14 +42,27 @@ pub fn restore(backup: &Path, folder: &Path) -> Result<Restored, OpenError> {
     let mut drafts = tempfile::Builder::new();
     let private = drafts.prefix(".restore-").permissions(Permissions::from_mode(0o700));
     let draft = private.tempdir_in(existing).map_err(fault)?;
-    source.extract(&draft.path().join(FILE))?;
+    let opened = open_folder(draft.path()).map_err(fault)?;
+    let file = source.extract(&draft.path().join(FILE))?;
     let unreadable_users = check(draft.path()).map_err(|error| error.of_backup(backup))?;
 
-    for path in [draft.path(), &draft.path().join(FILE)] {
-        give_to_owner_of(existing, path).map_err(fault)?;
-    }
+    let give = || {
+        let owner = fs::metadata(existing)?;
+        give_to_owner_of(&owner, &file)?;
+        // From here on that user can rename what is in it.
+        give_to_owner_of(&owner, &opened)?;
+        FileId::of_open(&opened)?.at(draft.path())?;
+        FileId::of_open(&file)?.at(&draft.path().join(FILE))
+    };
+    give().map_err(fault)?;
     move_to(&target, draft, existing).map_err(fault)?;
     Ok(Restored { had_checksum: source.has_checksum(), unreadable_users })
+}
+
+/// Opens a folder, not what a link leads to.
+fn open_folder(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
 fn check_empty(folder: &Path) -> io::Result<()> {
