@@ -131,6 +131,24 @@ fn a_link_in_place_of_the_new_file_is_not_followed() {
     check(folder.path(), &runtime);
 }
 
+#[test]
+fn a_store_that_takes_the_place_of_the_copied_one_stays() {
+    let (folder, runtime) = store();
+    let (file, away) = (folder.path().join(FILE), folder.path().join("away"));
+    let replace = |step: &str| {
+        if step.starts_with("copying") {
+            fs::rename(&file, &away).unwrap();
+            fs::write(&file, "a newer store").unwrap();
+        }
+    };
+    let error = polynym_embedded::compact(folder.path(), &replace).unwrap_err().to_string();
+    assert!(error.contains("was replaced meanwhile"), "{error}");
+    assert_eq!(fs::read(&file).unwrap(), b"a newer store");
+    assert!(drafts(folder.path()).is_empty());
+    fs::rename(&away, &file).unwrap();
+    check(folder.path(), &runtime);
+}
+
 /// The kills are spread over the time that a whole run takes.
 #[test]
 fn a_killed_command_loses_nothing() {

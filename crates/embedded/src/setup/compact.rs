@@ -1,7 +1,7 @@
 //! `store compact`: copies the tables of a store that no server has open into a new file without
 //! free pages, which then takes the place of the old one. Until then the old file is not written.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,9 +29,8 @@ pub struct FileSize {
 
 impl FileSize {
     /// The size in units of 512 bytes is the same on every system.
-    fn of(file: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(file)?;
-        Ok(Self { bytes: metadata.len(), on_disk: metadata.blocks() * 512 })
+    fn of(file: &Metadata) -> Self {
+        Self { bytes: file.len(), on_disk: file.blocks() * 512 }
     }
 }
 
@@ -57,7 +56,8 @@ pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, Open
     // The file may be a link to another disk.
     let file = folder.join(FILE).canonicalize().map_err(fault)?;
     let beside = file.parent().unwrap_or(folder);
-    let before = FileSize::of(&file).map_err(fault)?;
+    let opened = session.file_id();
+    let before = FileSize::of(&opened.at(&file).map_err(fault)?);
     remove_drafts(beside).map_err(fault)?;
 
     let draft = tempfile::Builder::new().prefix(DRAFT_PREFIX).tempfile_in(beside).map_err(fault)?;
@@ -66,10 +66,9 @@ pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, Open
     let attempt = AssertUnwindSafe(|| copy(session.database(), &draft));
     catch_unwind(attempt).unwrap_or(Err(Fault::Panicked)).map_err(failed)?;
 
-    replace(draft, &file).map_err(fault)?;
+    let after = replace(draft, &file, opened).map_err(fault)?;
     sync(beside).map_err(fault)?;
-    drop(session);
-    Ok(Compacted { before, after: FileSize::of(&file).map_err(fault)? })
+    Ok(Compacted { before, after })
 }
 
 /// Removes what runs that were killed have left.
@@ -92,13 +91,15 @@ fn copy(store: &Database, draft: &NamedTempFile) -> Result<(), Fault> {
     if to.check_integrity()? { Ok(()) } else { Err(Fault::damaged("the new file is damaged")) }
 }
 
-/// Puts a durable draft in place of a file, with its owner and its mode.
-fn replace(draft: NamedTempFile, file: &Path) -> io::Result<()> {
-    let (old, new) = (fs::metadata(file)?, draft.as_file());
+/// Puts a durable draft in place of a file, which must be the one with this id, with its owner and
+/// its mode. Returns the size of the draft.
+fn replace(draft: NamedTempFile, file: &Path, id: FileId) -> io::Result<FileSize> {
+    let (old, new) = (id.at(file)?, draft.as_file());
     give_to_owner_of(&old, new)?;
     new.set_permissions(old.permissions())?;
     new.sync_all()?;
-    FileId::of_open(new)?.at(draft.path())?;
+    let size = FileSize::of(&FileId::of_open(new)?.at(draft.path())?);
+    id.at(file)?;
     draft.persist(file).map_err(|error| error.error)?;
-    Ok(())
+    Ok(size)
 }

@@ -13,6 +13,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableT
 
 use crate::bulk_changes::BulkTables;
 use crate::error::{Fault, OpenError};
+use crate::file::lock::FileId;
 use crate::file::opener::{Open, Opener};
 use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::{Caches, Snapshot, item_result};
@@ -77,6 +78,11 @@ impl IntegritySession {
     /// The database.
     pub(super) const fn database(&self) -> &Database {
         &self.open.database
+    }
+
+    /// The id of the opened file.
+    pub(super) fn file_id(&self) -> FileId {
+        self.open.gate.file_id()
     }
 
     /// The number of users whose records cannot be read.
