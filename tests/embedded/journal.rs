@@ -9,8 +9,9 @@ use polynym_directory::{
     Error, Histories, LookUps, Mutation, Mutations, PageLimit, Policies, PolicyUpdate, Tenant,
     TenantChange, Timestamp, Update, UserChange, View,
 };
-use polynym_embedded::Embedded;
+use polynym_embedded::{Embedded, IntegritySession};
 use polynym_identifier::Identifier;
+use polynym_store_common::integrity::{CheckableStore, Past, Presence};
 use redb::{ReadableDatabase, ReadableTable, TableDefinition};
 
 use super::support::scenarios::store_command::findings;
@@ -221,4 +222,36 @@ async fn a_history_that_was_off_for_a_while_is_sound() {
     drop(store);
     let name = format!("embedded:{}", folder.path().display());
     assert_eq!(findings(&[], &name), []);
+}
+
+/// A verification holds one long history at a time.
+#[tokio::test]
+async fn users_are_read_with_their_histories_up_to_a_number_of_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path()).unwrap();
+    for n in 0..3 {
+        store.mutate(users::creation(n)).await.unwrap();
+    }
+    for n in 0..9 {
+        store.mutate(rename(0, &format!("Joe {n}"))).await.unwrap();
+    }
+    drop(store);
+
+    let session = IntegritySession::open(folder.path()).unwrap();
+    let read = async |users: [usize; 3], max_events| -> Vec<u64> {
+        let pasts = session.pasts(&users.map(users::id), max_events).await.unwrap();
+        let count = |past: &Presence<Past>| match past {
+            Presence::Present(past) => past.event_count(),
+            Presence::Absent | Presence::Unreadable => 0,
+        };
+        pasts.iter().map(count).collect()
+    };
+    assert_eq!(read([0, 1, 2], 1).await, [10]);
+    assert_eq!(read([0, 1, 2], 10).await, [10]);
+    assert_eq!(read([0, 1, 2], 11).await, [10, 1]);
+    assert_eq!(read([1, 2, 0], 3).await, [1, 1, 10]);
+    assert_eq!(read([3, 1, 2], 1).await, [0, 1]);
+    assert_eq!(read([0, 1, 2], 100).await, [10, 1, 1]);
+    drop(session);
+    assert_eq!(findings(&[], &format!("embedded:{}", folder.path().display())), []);
 }

@@ -281,15 +281,25 @@ impl CheckableStore for IntegritySession {
         Ok(self.write_notices(faults)?)
     }
 
-    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error> {
+    async fn pasts(
+        &self,
+        users: &[LocalityId],
+        max_events: u64,
+    ) -> Result<Vec<Presence<Past>>, Error> {
         let (snapshot, mut tenants) = (self.snapshot()?, HashMap::new());
-        let past = |user: &LocalityId| {
-            Ok(match item_result(snapshot.past(*user, &mut tenants))? {
+        let (mut pasts, mut events) = (Vec::new(), 0);
+        for user in users {
+            let past = item_result(snapshot.past(*user, &mut tenants))?;
+            events += past.as_ref().ok().and_then(Option::as_ref).map_or(0, Past::event_count);
+            pasts.push(match past {
                 Ok(past) => past.map_or(Presence::Absent, Presence::Present),
                 Err(_) => Presence::Unreadable,
-            })
-        };
-        Ok(users.iter().map(past).collect::<Result<_, Fault>>()?)
+            });
+            if events >= max_events {
+                break;
+            }
+        }
+        Ok(pasts)
     }
 
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error> {

@@ -27,14 +27,18 @@ const BUCKETS_AT_ONCE: usize = 1_000;
 type Users = HashMap<LocalityId, Result<(User, Tail), Fault>>;
 
 impl Collections {
-    /// Users with their histories, in the order of their ids, which differ.
+    /// The first users with their histories, in the order of their ids, which differ: those up to
+    /// the one with which they have `max_events` events together, and at least one.
     pub async fn pasts(
         &self,
         finds: &mut OrderedFinds,
         ids: &[LocalityId],
+        max_events: u64,
     ) -> Result<Vec<Presence<Past>>, Fault> {
         self.version_guard.versions()?;
         let mut users = self.users_with_tails(finds, ids).await?;
+        let ids = first_of(ids, &users, max_events);
+        users.retain(|id, _| ids.contains(id));
         let tenants = self.tenants_of(finds, &users).await?;
         let mut buckets = self.buckets_of(finds, &users).await?;
         let mut pasts = Vec::with_capacity(ids.len());
@@ -142,6 +146,18 @@ impl Collections {
 fn read_user(document: &RawDocument) -> Result<(StoredUser, Tail), Fault> {
     let [tail] = read_fields(document, [TAIL])?;
     Ok((StoredUser::read(document)?, Tail::of(tail)?))
+}
+
+/// The first ids, up to the one with which the users have `max_events` events together.
+fn first_of<'i>(ids: &'i [LocalityId], users: &Users, max_events: u64) -> &'i [LocalityId] {
+    let mut events = 0_u64;
+    let count = ids.iter().take_while(|id| {
+        let is_read = events < max_events;
+        let tail = users.get(*id).and_then(|user| user.as_ref().ok()).map(|(_, tail)| tail);
+        events = events.saturating_add(tail.map_or(0, |tail| tail.count));
+        is_read
+    });
+    &ids[..count.count().max(1).min(ids.len())]
 }
 
 /// The options of a find of about this number of documents.

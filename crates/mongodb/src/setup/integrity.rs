@@ -314,9 +314,13 @@ impl CheckableStore for IntegritySession {
         Ok(())
     }
 
-    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error> {
+    async fn pasts(
+        &self,
+        users: &[LocalityId],
+        max_events: u64,
+    ) -> Result<Vec<Presence<Past>>, Error> {
         let mut finds = self.in_order().await?;
-        let pasts = self.collections.pasts(&mut finds, users).await;
+        let pasts = self.collections.pasts(&mut finds, users, max_events).await;
         self.learn(&finds);
         Ok(pasts?)
     }

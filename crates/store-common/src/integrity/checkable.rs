@@ -46,9 +46,14 @@ pub trait CheckableStore: Sync {
     /// part is all, with the fault if there is one.
     fn index_faults(&self, scope: &Scope) -> BoxStream<'_, Result<Option<IndexFault>, Error>>;
 
-    /// These users, which differ, with their histories, in their order. A user without a history
-    /// is absent.
-    async fn pasts(&self, users: &[LocalityId]) -> Result<Vec<Presence<Past>>, Error>;
+    /// The first of these users, which differ, with their histories, in their order: those up to
+    /// the one with which they have `max_events` events together, and at least one. A user without
+    /// a history is absent.
+    async fn pasts(
+        &self,
+        users: &[LocalityId],
+        max_events: u64,
+    ) -> Result<Vec<Presence<Past>>, Error>;
 
     /// The ended ownerships of keys, in their order.
     async fn ended_at(&self, keys: &[IdentityKey]) -> Result<Vec<EndedOwnerships>, Error>;

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::checkable::{CheckableStore, Presence};
 use super::finding::{Finding, Inconsistency};
-use super::limits::{BATCH_ROWS, MAX_CONCURRENT_CHECKS};
+use super::limits::{BATCH_ROWS, MAX_CONCURRENT_CHECKS, PART_EVENTS};
 use polynym_directory::{
     EndedOwnerships, Error, Event, Ownership, Policies, TenantRecord, Timestamp, User,
     check_history,
@@ -48,6 +48,11 @@ impl Past {
         Self { user, events, begin }
     }
 
+    /// The number of its events.
+    pub fn event_count(&self) -> u64 {
+        self.events.len() as u64
+    }
+
     /// The fault of the history itself. Changes from before it begins may have no event.
     fn fault(&self) -> Option<Finding> {
         let known = self.events.iter().take_while(|event| event.time >= self.begin).count();
@@ -83,26 +88,30 @@ fn has_ended(ended: &EndedOwnerships, user: LocalityId, time: Timestamp) -> bool
         .any(|one| one.user == Some(user) && one.end == time || is_full && time <= one.end)
 }
 
+/// Some users with their histories.
+type Part = Vec<(LocalityId, Presence<Past>)>;
+
+/// The first of these users with their histories, and the other users.
+async fn next_part<'u, A: CheckableStore>(
+    store: &A,
+    users: &'u [LocalityId],
+) -> Result<(Part, &'u [LocalityId]), Error> {
+    let pasts = store.pasts(users, PART_EVENTS).await?;
+    let (read, left) = users.split_at(pasts.len().max(1).min(users.len()));
+    Ok((read.iter().copied().zip(pasts).collect(), left))
+}
+
 /// The faults of the histories of users, and their lost identities that have no ended ownership.
 /// Those that a read of the batch suspects are read again one by one.
 pub(super) async fn histories_faults<A: CheckableStore>(
     store: &A,
     users: &[LocalityId],
 ) -> Result<Vec<Finding>, Error> {
-    let (mut suspects, mut lost) = (BTreeSet::new(), Vec::new());
-    for (user, past) in users.iter().zip(store.pasts(users).await?) {
-        let Presence::Present(past) = past else {
-            suspects.extend(matches!(past, Presence::Unreadable).then_some(*user));
-            continue;
-        };
-        suspects.extend(past.fault().map(|_| *user));
-        lost.extend(past.lost().into_iter().map(|(key, time)| (*user, key, time)));
-    }
-    for part in lost.chunks(BATCH_ROWS) {
-        let keys: Vec<_> = part.iter().map(|(_, key, _)| key.clone()).collect();
-        for ((user, _, time), ended) in part.iter().zip(store.ended_at(&keys).await?) {
-            suspects.extend((!has_ended(&ended, *user, *time)).then_some(*user));
-        }
+    let (mut suspects, mut left) = (BTreeSet::new(), users);
+    while !left.is_empty() {
+        let (part, others) = next_part(store, left).await?;
+        suspects.extend(suspects_of(store, part).await?);
+        left = others;
     }
     let faults: Vec<_> = stream::iter(suspects)
         .map(|user| history_faults(store, user))
@@ -110,6 +119,29 @@ pub(super) async fn histories_faults<A: CheckableStore>(
         .try_collect()
         .await?;
     Ok(faults.concat())
+}
+
+/// The users of a part whose histories may have faults.
+async fn suspects_of<A: CheckableStore>(
+    store: &A,
+    part: Part,
+) -> Result<BTreeSet<LocalityId>, Error> {
+    let (mut suspects, mut lost) = (BTreeSet::new(), Vec::new());
+    for (user, past) in part {
+        let Presence::Present(past) = past else {
+            suspects.extend(matches!(past, Presence::Unreadable).then_some(user));
+            continue;
+        };
+        suspects.extend(past.fault().map(|_| user));
+        lost.extend(past.lost().into_iter().map(|(key, time)| (user, key, time)));
+    }
+    for part in lost.chunks(BATCH_ROWS) {
+        let keys: Vec<_> = part.iter().map(|(_, key, _)| key.clone()).collect();
+        for ((user, _, time), ended) in part.iter().zip(store.ended_at(&keys).await?) {
+            suspects.extend((!has_ended(&ended, *user, *time)).then_some(*user));
+        }
+    }
+    Ok(suspects)
 }
 
 /// The faults of a user's history, and the lost identities that have no ended ownership.
@@ -139,7 +171,7 @@ async fn history_faults<A: CheckableStore>(
 
 /// A user with its history.
 async fn past_of<A: CheckableStore>(store: &A, user: LocalityId) -> Result<Presence<Past>, Error> {
-    let past = store.pasts(&[user]).await?.pop();
+    let past = store.pasts(&[user], PART_EVENTS).await?.pop();
     Ok(past.unwrap_or(Presence::Absent))
 }
 
@@ -157,15 +189,19 @@ pub(super) async fn ended_rows_faults<A: CheckableStore>(
         }
     }
     let (users, mut suspects) = (owners.keys().copied().collect::<Vec<_>>(), BTreeSet::new());
-    for users in users.chunks(BATCH_ROWS) {
-        for (user, past) in users.iter().zip(store.pasts(users).await?) {
-            let fits = |row: usize, ownership| match &past {
-                Presence::Absent => false,
-                Presence::Unreadable => true,
-                Presence::Present(past) => past.fits(&rows[row].0, ownership),
-            };
-            let owned = owners.get(user).into_iter().flatten();
-            suspects.extend(owned.filter(|(row, one)| !fits(*row, one)).map(|(row, _)| *row));
+    for mut left in users.chunks(BATCH_ROWS) {
+        while !left.is_empty() {
+            let (part, others) = next_part(store, left).await?;
+            for (user, past) in &part {
+                let fits = |row: usize, ownership| match past {
+                    Presence::Absent => false,
+                    Presence::Unreadable => true,
+                    Presence::Present(past) => past.fits(&rows[row].0, ownership),
+                };
+                let owned = owners.get(user).into_iter().flatten();
+                suspects.extend(owned.filter(|(row, one)| !fits(*row, one)).map(|(row, _)| *row));
+            }
+            left = others;
         }
     }
     let faults: Vec<_> = stream::iter(suspects)
