@@ -149,6 +149,33 @@ fn a_store_that_takes_the_place_of_the_copied_one_stays() {
     check(folder.path(), &runtime);
 }
 
+/// Stores of two folders whose files are in a third one, each under a name of its own.
+#[test]
+fn two_stores_that_link_into_one_folder_are_not_compacted_at_once() {
+    let disk = tempfile::tempdir().unwrap();
+    let linked = ["one", "two"].map(|name| {
+        let (folder, runtime) = store();
+        let file = folder.path().join(FILE);
+        fs::copy(&file, disk.path().join(name)).unwrap();
+        fs::remove_file(&file).unwrap();
+        symlink(disk.path().join(name), &file).unwrap();
+        (folder, runtime)
+    });
+    let [(one, runtime), (two, _)] = &linked;
+    let compact_other = |step: &str| {
+        if step.starts_with("copying") {
+            let output = compact(two.path());
+            let text = String::from_utf8(output.stderr).unwrap();
+            assert!(!output.status.success() && text.contains("in use by another"), "{text}");
+            assert_eq!(drafts(disk.path()).len(), 1);
+        }
+    };
+    polynym_embedded::compact(one.path(), &compact_other).unwrap();
+    check(one.path(), runtime);
+    assert!(compact(two.path()).status.success());
+    check(two.path(), runtime);
+}
+
 /// The kills are spread over the time that a whole run takes.
 #[test]
 fn a_killed_command_loses_nothing() {

@@ -11,7 +11,7 @@ use redb::{Database, ReadableDatabase};
 use tempfile::NamedTempFile;
 
 use crate::error::{Fault, OpenError, chain};
-use crate::file::lock::FileId;
+use crate::file::lock::{FileId, Locker};
 use crate::file::opener::{DRAFT_PREFIX, FILE, sync};
 use crate::file::owner::give_to_owner_of;
 use crate::setup::copy::TableCopy;
@@ -56,6 +56,11 @@ pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, Open
     // The file may be a link to another disk.
     let file = folder.join(FILE).canonicalize().map_err(fault)?;
     let beside = file.parent().unwrap_or(folder);
+    // Another run, whose store links into the same folder, has its draft there.
+    let mut locker = Locker::default();
+    if !is_same(folder, beside).map_err(fault)? && !locker.lock_folder(beside).map_err(fault)? {
+        return Err(OpenError::InUse { path: beside.to_owned() });
+    }
     let opened = session.file_id();
     let before = FileSize::of(&opened.at(&file).map_err(fault)?);
     remove_drafts(beside).map_err(fault)?;
@@ -69,6 +74,11 @@ pub fn compact(folder: &Path, progress: &dyn Fn(&str)) -> Result<Compacted, Open
     let after = replace(draft, &file, opened).map_err(fault)?;
     sync(beside).map_err(fault)?;
     Ok(Compacted { before, after })
+}
+
+/// Whether two names are of one folder.
+fn is_same(folder: &Path, other: &Path) -> io::Result<bool> {
+    Ok(FileId::of(&fs::metadata(folder)?) == FileId::of(&fs::metadata(other)?))
 }
 
 /// Removes what runs that were killed have left.
