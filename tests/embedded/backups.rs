@@ -5,8 +5,11 @@ use std::fs;
 use std::io::{Read, Seek};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicBool;
+use std::thread::sleep;
+use std::time::Instant;
 
 use polynym_directory::{Mutations, StoreFile};
 use polynym_embedded::{OpenError, Restored, restore};
@@ -17,10 +20,12 @@ use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::server::polynym;
 use super::support::users;
 use super::{FILE, open};
 
 const USERS: usize = 40;
+const KILLS: u32 = 8;
 /// The header of a backup: magic, checksum, length, and zeros.
 const HEADER: usize = 4_096;
 
@@ -160,6 +165,55 @@ fn a_server_names_a_backup_in_place_of_its_store() {
     fs::write(folder.path().join(FILE), &*BACKUP).unwrap();
     let Err(error) = open(folder.path()) else { panic!("a backup was opened as a store") };
     assert!(error.to_string().contains("polynym store restore"), "{error}");
+}
+
+/// The names in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// The kills are spread over the time that a whole run takes.
+#[test]
+fn a_killed_restore_leaves_nothing_for_long() {
+    let folder = folder_with(&BACKUP);
+    let stores = folder.path().join("stores");
+    fs::create_dir(&stores).unwrap();
+    let start = |to: &Path| {
+        let store = format!("embedded:{}", to.display());
+        let mut command = polynym(&["store", "restore", "--store", &store]);
+        command.arg(folder.path().join("backup")).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let begun = Instant::now();
+    assert!(start(&stores.join("first")).wait().unwrap().success());
+    let whole = begun.elapsed();
+    for kill in 0..KILLS {
+        let mut child = start(&stores.join(format!("killed{kill}")));
+        sleep(whole * kill / KILLS);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    // A folder of another kind, and a draft in use.
+    let [other, in_use] = ["other", "in-use"].map(|name| format!(".polynym-restore-{name}"));
+    fs::create_dir_all(stores.join(&other).join("mine")).unwrap();
+    fs::create_dir(stores.join(&in_use)).unwrap();
+    let user = fs::File::open(stores.join(&in_use)).unwrap();
+    user.lock().unwrap();
+
+    assert!(start(&stores.join("last")).wait().unwrap().success());
+    has_all_users(&stores.join("last"));
+    let mut left = names(&stores);
+    left.retain(|name| name.starts_with('.'));
+    left.sort();
+    assert_eq!(left, [in_use, other]);
+
+    // A folder that existed has the draft in it.
+    let present = folder.path().join("present");
+    fs::create_dir_all(present.join(".polynym-restore-killed")).unwrap();
+    fs::write(present.join(".polynym-restore-killed").join(FILE), "a part").unwrap();
+    assert!(start(&present).wait().unwrap().success());
+    assert_eq!(names(&present), [FILE]);
 }
 
 /// Only the superuser can give files away: for others, the owner is the same.

@@ -60,6 +60,11 @@ pub struct Locker {
 }
 
 impl Locker {
+    /// Takes over the lock of a folder.
+    pub fn holding(folder: &Arc<File>) -> io::Result<Self> {
+        Ok(Self { folder: Some((FileId::of_open(folder)?, folder.clone())), file: None })
+    }
+
     /// Locks a folder, and so every file that it may get. Returns `false` if another process has
     /// locked it.
     pub fn lock_folder(&mut self, path: &Path) -> io::Result<bool> {

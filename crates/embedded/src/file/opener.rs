@@ -70,6 +70,11 @@ impl Opener {
         Self { supported, ..self }
     }
 
+    /// Sets the locks that the opening takes over.
+    pub fn locked_by(self, locker: Locker) -> Self {
+        Self { locker, ..self }
+    }
+
     /// Sets whether a commit waits until the disk has it.
     pub fn durable(self, is_durable: bool) -> Self {
         Self { is_durable, ..self }

@@ -64,7 +64,15 @@ impl IntegritySession {
     /// # Errors
     /// [`OpenError`].
     pub(super) fn checked(folder: &Path, supported: Supported) -> Result<(Self, bool), OpenError> {
-        let mut opener = Opener::new(folder, CACHE_BYTES).supporting(supported);
+        Self::checked_by(Opener::new(folder, CACHE_BYTES).supporting(supported))
+    }
+
+    /// Opens the store that this opener opens, and returns whether its file needed no repair.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub(super) fn checked_by(mut opener: Opener) -> Result<(Self, bool), OpenError> {
         let mut open = opener.open_existing()?;
         // The database panics on an invalid page that it trusts.
         let checked = catch_unwind(AssertUnwindSafe(|| open.database.check_integrity()));

@@ -4,17 +4,20 @@ use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{self, Path};
+use std::sync::Arc;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, unlinkat};
 use tempfile::{TempDir, TempPath};
 
 use crate::error::OpenError;
 use crate::file::backup_file::BackupFile;
-use crate::file::lock::FileId;
-use crate::file::opener::{FILE, sync};
+use crate::file::lock::{FileId, Locker};
+use crate::file::opener::{FILE, Opener, sync};
 use crate::file::owner::give_to_owner_of;
-use crate::setup::integrity::IntegritySession;
-use crate::version::Supported;
+use crate::setup::integrity::{CACHE_BYTES, IntegritySession};
+
+/// The prefix of a folder that is to become a store.
+const DRAFTS: &str = ".polynym-restore-";
 
 /// A store that was created from a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,17 +37,21 @@ pub struct Restored {
 pub fn restore(backup: &Path, folder: &Path) -> Result<Restored, OpenError> {
     let source = BackupFile::open(backup)?;
     let fault = |error| OpenError::io(folder, error);
+    let target = path::absolute(folder).map_err(fault)?;
+    let existing = target.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
+    remove_drafts(existing);
     check_empty(folder).map_err(fault)?;
 
     // A draft on the same disk. Nothing else is written until it has proved to be a store.
-    let target = path::absolute(folder).map_err(fault)?;
-    let existing = target.ancestors().find(|above| above.exists()).unwrap_or(Path::new("/"));
     let mut drafts = tempfile::Builder::new();
-    let private = drafts.prefix(".restore-").permissions(Permissions::from_mode(0o700));
+    let private = drafts.prefix(DRAFTS).permissions(Permissions::from_mode(0o700));
     let draft = private.tempdir_in(existing).map_err(fault)?;
-    let opened = open_folder(draft.path()).map_err(fault)?;
+    let opened = Arc::new(open_folder(draft.path()).map_err(fault)?);
+    // Until the end, no other run removes it. Some file systems cannot lock folders.
+    let _ = opened.try_lock();
     let file = source.extract(&draft.path().join(FILE))?;
-    let unreadable_users = check(draft.path()).map_err(|error| error.of_backup(backup))?;
+    let locker = Locker::holding(&opened).map_err(fault)?;
+    let unreadable_users = check(draft.path(), locker).map_err(|error| error.of_backup(backup))?;
 
     let give = || {
         let owner = fs::metadata(existing)?;
@@ -65,6 +72,26 @@ fn open_folder(folder: &Path) -> io::Result<File> {
     Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
 }
 
+/// Removes what runs that were killed have left: folders with a prefix of drafts that nobody has
+/// locked.
+fn remove_drafts(existing: &Path) {
+    for entry in existing.read_dir().into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(DRAFTS.as_bytes()) {
+            remove_draft(&entry.path());
+        }
+    }
+}
+
+/// Removes a folder with the file of a store at most, unless another process has locked it. One
+/// that cannot be removed stays: it hinders nobody.
+fn remove_draft(path: &Path) {
+    let Ok(folder) = open_folder(path) else { return };
+    if folder.try_lock().is_ok() {
+        let _ = unlinkat(&folder, FILE, AtFlags::empty());
+        let _ = fs::remove_dir(path);
+    }
+}
+
 fn check_empty(folder: &Path) -> io::Result<()> {
     let Ok(mut entries) = folder.read_dir() else { return Ok(()) };
     match entries.next().transpose()? {
@@ -79,8 +106,9 @@ fn check_empty(folder: &Path) -> io::Result<()> {
 
 /// Checks all pages of a store and the records of its users. Returns the number of those that
 /// cannot be read.
-fn check(folder: &Path) -> Result<u64, OpenError> {
-    let (session, is_sound) = IntegritySession::checked(folder, Supported::PRESENT)?;
+fn check(folder: &Path, locker: Locker) -> Result<u64, OpenError> {
+    let opener = Opener::new(folder, CACHE_BYTES).locked_by(locker);
+    let (session, is_sound) = IntegritySession::checked_by(opener)?;
     let damaged = |reason: &str| OpenError::damaged(folder, reason);
     if !is_sound {
         return Err(damaged("its pages do not match their checksums"));
