@@ -45,6 +45,18 @@ pub async fn connect(uri: &str) -> Result<Database, OpenError> {
     Ok(database)
 }
 
+/// Connects as [`connect`] does, with a limit of connections that is at least this.
+///
+/// # Errors
+/// [`OpenError`].
+pub async fn connect_at_least(uri: &str, connections: u32) -> Result<Database, OpenError> {
+    let (mut options, name) = options(uri).await?;
+    options.max_pool_size = options.max_pool_size.max(Some(connections));
+    let database = Client::with_options(options)?.database(&name);
+    or_disconnect(&database, check_topology(&database)).await?;
+    Ok(database)
+}
+
 /// Connects as [`connect`] does, by a warm pool. Returns the limit of connections too.
 ///
 /// # Errors

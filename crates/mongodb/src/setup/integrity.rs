@@ -15,7 +15,7 @@ use mongodb::{Collection, Database};
 use tokio::time::Instant;
 
 use crate::client::backoff::retry_transient;
-use crate::client::connect::{connect, disconnect, is_routed, or_disconnect};
+use crate::client::connect::{connect_at_least, disconnect, is_routed, or_disconnect};
 use crate::client::error::{Fault, OpenError};
 use crate::client::options::Options;
 use crate::client::supported::Supported;
@@ -46,6 +46,9 @@ use polynym_store_common::integrity::{
 pub(super) const BATCH: usize = 1_000;
 /// The limit of concurrent repairs.
 const MAX_CONCURRENT: usize = 8;
+/// The connections that a verification may have, whatever the URI says: a walk and batches that are
+/// read ahead keep some while single records are checked, and would wait for each other.
+const MIN_CONNECTIONS: u32 = 32;
 
 /// A store in a database of MongoDB, to be verified.
 pub struct IntegritySession {
@@ -68,7 +71,7 @@ impl IntegritySession {
     /// # Errors
     /// [`OpenError`].
     pub async fn open_supporting(uri: &str, supported: Supported) -> Result<Self, OpenError> {
-        let database = connect(uri).await?;
+        let database = connect_at_least(uri, MIN_CONNECTIONS).await?;
         or_disconnect(&database, Self::over(database.clone(), supported)).await
     }
 
