@@ -18,7 +18,7 @@ async fn a_short_soak_finds_nothing() {
     assert_eq!(report.faults, Vec::<String>::new());
     let Calls { look_ups, changes, events, .. } = report.total;
     assert!(look_ups > 0 && changes > 0 && events > 0, "{look_ups} {changes} {events}");
-    assert!(report.blows.len() >= 2, "{:?}", report.blows);
+    assert!(!report.blows.is_empty(), "no server went down");
 }
 
 /// The report of a server whose memory, descriptors and threads are this after each minute.

