@@ -5,12 +5,15 @@ use std::time::{Duration, Instant};
 
 use tokio::time::{sleep, sleep_until};
 
+use super::figures::LONG;
 use super::servers::Servers;
-use super::tally::Tally;
+use super::tally::{RECOVERY, Tally};
 use crate::mongo::Signal;
 
-/// The number of blows in the whole time, with pauses of a second at least.
+/// The most blows in the whole time.
 const BLOWS: u32 = 24;
+/// The time before the next blow of a long soak in which no failure is excused.
+const CALM: Duration = Duration::from_secs(20);
 /// The longest time for which a shard is stopped.
 const STOPPED: Duration = Duration::from_secs(4);
 
@@ -54,9 +57,16 @@ fn blow(n: usize, is_first_half: bool, servers: &Servers) -> Option<Blow> {
     cycle.get(n % cycle.len().max(1)).copied()
 }
 
+/// The time from one blow to the next. Those of a short soak follow each other at once.
+fn pause(length: Duration) -> Duration {
+    let is_long = length.as_secs_f64() >= LONG;
+    let least = if is_long { STOPPED + RECOVERY + CALM } else { Duration::from_secs(1) };
+    (length / BLOWS).max(least)
+}
+
 /// Strikes at regular times until the last tenth. Returns the blows with their times in seconds.
 pub async fn strike(length: Duration, servers: &Servers, tally: &Tally) -> Vec<(f64, String)> {
-    let (start, pause) = (Instant::now(), (length / BLOWS).max(Duration::from_secs(1)));
+    let (start, pause) = (Instant::now(), pause(length));
     let mut blows = Vec::new();
     for n in 0.. {
         sleep_until((start + pause * (n as u32 + 1)).into()).await;

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 /// Running callers.
 pub struct Callers {
-    tasks: JoinSet<()>,
+    tasks: JoinSet<Vec<String>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -48,10 +48,10 @@ impl Callers {
         Self { tasks, stop }
     }
 
-    /// Lets every caller finish its call, and ends.
-    pub async fn stop(self) {
+    /// Lets every caller finish its call, and ends. Returns the ids of all users.
+    pub async fn stop(self) -> Vec<String> {
         self.stop.store(true, Relaxed);
-        self.tasks.join_all().await;
+        self.tasks.join_all().await.concat()
     }
 }
 
@@ -101,7 +101,8 @@ impl Caller {
         self
     }
 
-    async fn call_until(mut self, stop: Arc<AtomicBool>) {
+    /// Calls, and returns the ids of its users.
+    async fn call_until(mut self, stop: Arc<AtomicBool>) -> Vec<String> {
         while !stop.load(Relaxed) {
             let user = fastrand::usize(..self.users.len());
             let is_sound = match fastrand::u32(..100) {
@@ -117,10 +118,11 @@ impl Caller {
             };
             // What it knows of its users may no longer be true.
             if is_sound.is_none() {
-                return;
+                break;
             }
             sleep(PAUSE).await;
         }
+        self.users.into_iter().map(|user| user.id).collect()
     }
 
     /// The id by which look-ups find a user.

@@ -9,7 +9,7 @@ use super::tally::{Calls, Tally};
 const MEMORY_MIB: f64 = 8.0;
 const HANDLES: f64 = 8.0;
 /// The shortest soak whose figures must be flat, in seconds: caches and pools fill before.
-const LONG: f64 = 300.0;
+pub const LONG: f64 = 300.0;
 
 /// What a process has of the machine.
 #[derive(Clone, Copy)]

@@ -40,8 +40,8 @@ pub async fn run(plan: &Plan, store: Store) -> Report {
     tally.start();
     let (samples, blows) =
         tokio::join!(sample(plan, &servers, &tally), blows::strike(plan.length, &servers, &tally));
-    callers.stop().await;
-    watching.end(&client).await;
+    let users = callers.stop().await;
+    watching.end(&client, &users).await;
     let store = servers.stop().await;
     let verify = Command::new(&plan.program).args(["store", "verify", "--store", &store]).output();
     let verify = verify.unwrap();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use polynym_client::{Error, Kind};
 
 /// How long after a blow calls may still fail: a dead server is found, and its sessions end.
-const RECOVERY: Duration = Duration::from_secs(20);
+pub const RECOVERY: Duration = Duration::from_secs(20);
 /// The wrong answers that are kept.
 const KEPT: usize = 20;
 
