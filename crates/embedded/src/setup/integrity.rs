@@ -69,9 +69,6 @@ impl IntegritySession {
 
     /// Opens the store that this opener opens, and returns whether its file needed no repair.
     /// Blocks.
-    ///
-    /// # Errors
-    /// [`OpenError`].
     pub(super) fn checked_by(mut opener: Opener) -> Result<(Self, bool), OpenError> {
         let mut open = opener.open_existing()?;
         // The database panics on an invalid page that it trusts.
