@@ -234,7 +234,7 @@ async fn interrupted(uri: &str, lines: usize) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_run_is_finished_by_the_next() {
-    runs_are_interrupted_every(13).await;
+    runs_are_interrupted_every(26).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
