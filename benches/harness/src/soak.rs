@@ -164,7 +164,7 @@ fn figures(report: &Report) -> Vec<Figure> {
     figures
 }
 
-/// What the names of blows contain, and the titles of their kinds.
+/// The kinds of blows: a part of the name of each, and a title.
 pub const BLOWS: [(&str, &str); 3] = [
     ("kill -9", "`kill -9` of a server"),
     ("SIGTERM", "SIGTERM to a server"),

@@ -1,4 +1,4 @@
-//! How a text that somebody pastes is read: as an identifier of the kind that it looks like.
+//! Reads a text that somebody pastes as an identifier of the kind that it looks like.
 
 use polynym_identifier::{
     Identifier, RawIdentifier, character_issue, email_within, is_international,
@@ -16,7 +16,7 @@ pub fn is_national_number(text: &str) -> bool {
     matches!(candidates[..], [RawIdentifier::Phone { number, .. }] if !is_international(number))
 }
 
-/// What a text may be, the likeliest first.
+/// The identifiers that a text may be, the likeliest first.
 fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
     if let Some(address) = email_within(text) {
         return vec![RawIdentifier::Email(address)];

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{DEFAULT_VERSIONS, ServerConfig};
 
 use crate::tls::Authority;
 
-/// What a collector has received: the headers of each message, and its bytes.
+/// The messages that a collector has received.
 #[derive(Clone, Default)]
 pub struct Received(Arc<Mutex<Vec<Message>>>);
 

@@ -23,7 +23,7 @@ use crate::version::Supported;
 pub struct FileSize {
     /// Its length.
     pub bytes: u64,
-    /// What it takes of the disk: less, if parts were never written.
+    /// The space that it takes on the disk, which is smaller if parts of it were never written.
     pub on_disk: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to servers and shards.
+//! Kills, restarts and freezes of servers and shards at regular times.
 
 use std::fmt;
 use std::time::{Duration, Instant};

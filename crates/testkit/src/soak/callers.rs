@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::plan::Plan;
 use super::tally::{Tally, is_transient};
 
-/// How long a change is repeated.
+/// The time for which a change is repeated.
 const LIMIT: Duration = Duration::from_secs(120);
 /// The most names of a user.
 const NAMES: usize = 4;
@@ -116,7 +116,7 @@ impl Caller {
                 90..95 => self.rename(user).await,
                 _ => self.merge_or_unmerge(user).await,
             };
-            // What it knows of its users may no longer be true.
+            // The records that it keeps of its users may be wrong from here on.
             if is_sound.is_none() {
                 break;
             }

@@ -11,7 +11,7 @@ const HANDLES: f64 = 8.0;
 /// The shortest soak whose figures must be flat, in seconds: caches and pools fill before.
 pub const LONG: f64 = 300.0;
 
-/// What a process has of the machine.
+/// The memory, descriptors and threads of a process.
 #[derive(Clone, Copy)]
 pub struct Usage {
     pub memory_mib: f64,
@@ -45,7 +45,7 @@ pub struct Sample {
     pub calls: Calls,
 }
 
-/// What a soak has found.
+/// The results of a soak.
 pub struct Report {
     pub samples: Vec<Sample>,
     /// The blows, with the seconds since the start.

@@ -1,4 +1,4 @@
-//! How a soak runs.
+//! The settings of a soak.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -101,7 +101,7 @@ impl Servers {
         self.begin(n).await;
     }
 
-    /// What each server that runs has of the machine.
+    /// The memory, descriptors and threads of each server; none for one that is down.
     pub fn usages(&self) -> Vec<Option<Usage>> {
         let running = self.running.lock().unwrap();
         running.iter().map(|server| Usage::of(server.as_ref()?.id())).collect()

@@ -1,11 +1,12 @@
-//! What callers did and saw.
+//! Counts of the calls of a soak, and the wrong answers among them.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use polynym_client::{Error, Kind};
 
-/// How long after a blow calls may still fail: a dead server is found, and its sessions end.
+/// The time after a blow in which calls may still fail, until a dead server is found and its
+/// sessions have ended.
 pub const RECOVERY: Duration = Duration::from_secs(20);
 /// The wrong answers that are kept.
 const KEPT: usize = 20;
