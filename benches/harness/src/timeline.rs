@@ -15,23 +15,11 @@ const MARKS: usize = 4;
 
 /// The plots of the documents.
 pub const TIMELINES: [Timeline; 3] = [
-    Timeline {
-        file: "soak-memory.svg",
-        unit: "resident memory, MiB",
-        lines: [
-            ("embedded", EMBEDDED, "server 1", "memory"),
-            ("MongoDB, server 1", MONGODB, "server 1", "memory"),
-            ("MongoDB, server 2", MONGODB, "server 2", "memory"),
-        ],
-    },
+    Timeline { file: "soak-memory.svg", unit: "resident memory, MiB", lines: of_servers("memory") },
     Timeline {
         file: "soak-descriptors.svg",
         unit: "open descriptors",
-        lines: [
-            ("embedded", EMBEDDED, "server 1", "descriptors"),
-            ("MongoDB, server 1", MONGODB, "server 1", "descriptors"),
-            ("MongoDB, server 2", MONGODB, "server 2", "descriptors"),
-        ],
+        lines: of_servers("descriptors"),
     },
     Timeline {
         file: "soak-latency.svg",
@@ -48,8 +36,19 @@ pub const TIMELINES: [Timeline; 3] = [
 pub struct Timeline {
     pub file: &'static str,
     unit: &'static str,
-    /// The title, file, subject and metric of each line.
-    lines: [(&'static str, &'static str, &'static str, &'static str); 3],
+    lines: [Line; 3],
+}
+
+/// The title, file, subject and metric of a line.
+type Line = (&'static str, &'static str, &'static str, &'static str);
+
+/// The lines of a figure of each server.
+const fn of_servers(metric: &'static str) -> [Line; 3] {
+    [
+        ("embedded", EMBEDDED, "server 1", metric),
+        ("MongoDB, server 1", MONGODB, "server 1", metric),
+        ("MongoDB, server 2", MONGODB, "server 2", metric),
+    ]
 }
 
 impl Timeline {

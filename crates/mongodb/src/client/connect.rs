@@ -39,10 +39,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 /// # Errors
 /// [`OpenError`].
 pub async fn connect(uri: &str) -> Result<Database, OpenError> {
-    let (options, name) = options(uri).await?;
-    let database = Client::with_options(options)?.database(&name);
-    or_disconnect(&database, check_topology(&database)).await?;
-    Ok(database)
+    connect_at_least(uri, 0).await
 }
 
 /// Connects as [`connect`] does, with a limit of connections that is at least this.

@@ -11,13 +11,15 @@ use crate::schema::tail::bucket_id;
 /// The ranges of ids for each shard: a shard that is added later gets whole ranges.
 const RANGES_OF_IDS: usize = 4;
 
-/// The first key of a range, and the index of its shard. Keys before the first range are on shard
-/// 0.
+/// The first key of a range, and the index of its shard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range {
     pub start: Bson,
     pub shard: usize,
 }
+
+/// The keys before the first range.
+pub const FIRST: Range = Range { start: Bson::MinKey, shard: 0 };
 
 /// The ranges of a collection whose ids are spread evenly. Neighbours are on different shards, so
 /// that MongoDB does not merge them.

@@ -1,7 +1,6 @@
 //! The part of `store init` that shards collections and spreads them over all shards, so that all
 //! work from the start.
 
-use mongodb::bson::Bson;
 use mongodb::error::Error as DriverError;
 
 use crate::client::error::OpenError;
@@ -9,7 +8,7 @@ use crate::schema::fields::{BULK, ENDED, IDENTITIES, JOURNAL, NAMES, NOTICES, SE
 use crate::setup::cluster::Cluster;
 use crate::setup::init::Init;
 use crate::setup::inspect::CollectionState;
-use crate::setup::presplit::{self, Range, Step};
+use crate::setup::presplit::{self, FIRST, Range, Step};
 use crate::setup::validators::{by_order, shard_key};
 use crate::setup::zones::Zones;
 
@@ -25,26 +24,23 @@ impl Init<'_> {
         for found in found {
             let name = found.name;
             let ranges = match name {
-                IDENTITIES | ENDED => {
-                    self.shard_one(cluster, found).await?;
-                    self.spread_hashes(cluster, found, shards).await?;
-                    continue;
-                }
-                // These have few documents.
-                TENANTS | NAMES | SERVERS | BULK => {
-                    self.shard_one(cluster, found).await?;
-                    continue;
-                }
+                // These have hashes, or few documents.
+                IDENTITIES | ENDED | TENANTS | NAMES | SERVERS | BULK => Vec::new(),
                 JOURNAL => presplit::of_buckets(shards.len()),
                 NOTICES => presplit::of_rows(shards.len()),
                 _ => presplit::of_ids(shards.len()),
             };
-            if let Some(zones) = zones.filter(|_| found.key.is_none() && !found.is_used) {
-                // What is not in a zone is split and moved below.
+            let is_new = found.key.is_none() && !found.is_used;
+            if let Some(zones) = zones.filter(|_| is_new && !ranges.is_empty()) {
+                // A failure costs time alone: ranges without a zone are split and moved below.
                 let _ = zones.assign(name, &ranges, shards).await;
             }
             self.shard_one(cluster, found).await?;
-            self.spread_ranges(cluster, name, &ranges, shards).await?;
+            match name {
+                IDENTITIES | ENDED => self.spread_hashes(cluster, found, shards).await?,
+                TENANTS | NAMES | SERVERS | BULK => {}
+                _ => self.spread_ranges(cluster, name, &ranges, shards).await?,
+            }
         }
 
         Ok(())
@@ -122,8 +118,7 @@ impl Init<'_> {
             "{name}: split at {split} of {} keys, the others were split before",
             ranges.len()
         ));
-        let first = Range { start: Bson::MinKey, shard: 0 };
-        for range in [&first].into_iter().chain(ranges) {
+        for range in [&FIRST].into_iter().chain(ranges) {
             moved += usize::from(
                 cluster.move_empty_chunk(name, &range.start, &shards[range.shard]).await?,
             );

@@ -10,7 +10,7 @@ use crate::client::documents::collect;
 use crate::command::run::run;
 use crate::schema::fields::ID;
 use crate::setup::cluster::{STEP_TIMEOUT, retry_step};
-use crate::setup::presplit::Range;
+use crate::setup::presplit::{FIRST, Range};
 
 /// A zone for each shard. Their names contain the database: other stores may be created meanwhile.
 pub struct Zones<'z> {
@@ -52,9 +52,8 @@ impl<'z> Zones<'z> {
         shards: &[String],
     ) -> Result<(), DriverError> {
         let space = format!("{}.{collection}", self.database.name());
-        let first = Range { start: Bson::MinKey, shard: 0 };
         let ends = ranges.iter().map(|range| range.start.clone()).chain([Bson::MaxKey]);
-        for (range, end) in [&first].into_iter().chain(ranges).zip(ends) {
+        for (range, end) in [&FIRST].into_iter().chain(ranges).zip(ends) {
             let (min, max) = (doc! { ID: range.start.clone() }, doc! { ID: end });
             let zone = self.name(&shards[range.shard]);
             self.run(doc! { "updateZoneKeyRange": &space, "min": min, "max": max, "zone": zone })

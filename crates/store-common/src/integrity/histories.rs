@@ -113,12 +113,19 @@ pub(super) async fn histories_faults<A: CheckableStore>(
         suspects.extend(suspects_of(store, part).await?);
         left = others;
     }
-    let faults: Vec<_> = stream::iter(suspects)
-        .map(|user| history_faults(store, user))
-        .buffered(MAX_CONCURRENT_CHECKS)
-        .try_collect()
-        .await?;
-    Ok(faults.concat())
+    checked_again(suspects, |user| history_faults(store, user)).await
+}
+
+/// The faults of suspects, each of which is read again by itself.
+async fn checked_again<S, F>(
+    suspects: BTreeSet<S>,
+    check: impl Fn(S) -> F,
+) -> Result<Vec<Finding>, Error>
+where
+    F: Future<Output = Result<Vec<Finding>, Error>>,
+{
+    let checks = stream::iter(suspects).map(check).buffered(MAX_CONCURRENT_CHECKS);
+    Ok(checks.try_collect::<Vec<_>>().await?.concat())
 }
 
 /// The users of a part whose histories may have faults.
@@ -204,12 +211,7 @@ pub(super) async fn ended_rows_faults<A: CheckableStore>(
             left = others;
         }
     }
-    let faults: Vec<_> = stream::iter(suspects)
-        .map(|row| ended_faults(store, &rows[row]))
-        .buffered(MAX_CONCURRENT_CHECKS)
-        .try_collect()
-        .await?;
-    Ok(faults.concat())
+    checked_again(suspects, |row| ended_faults(store, &rows[row])).await
 }
 
 /// The faults of the ended ownerships of a key.

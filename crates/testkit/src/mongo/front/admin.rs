@@ -12,6 +12,11 @@ use polynym_mongodb::hash;
 /// Fields of the client connection, which are not forwarded.
 const CONNECTION_FIELDS: [&str; 4] = ["lsid", "$clusterTime", "$db", "$readPreference"];
 
+/// The command of the config server that a router sends for one of its own.
+fn internal(name: &str) -> String {
+    format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..])
+}
+
 impl Tables {
     pub async fn administer(
         &self,
@@ -38,12 +43,10 @@ impl Tables {
             "killSessions" => kill_sessions(&command, links).await,
             "listDatabases" => list_databases(&command, links).await,
             "balancerStart" | "balancerStop" | "balancerStatus" => {
-                let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
-                links.ask(CONFIG, "admin", doc! { internal: 1 }).await
+                links.ask(CONFIG, "admin", doc! { internal(name): 1 }).await
             }
             "addShardToZone" | "removeShardFromZone" | "updateZoneKeyRange" => {
-                let internal = format!("_configsvr{}{}", name[..1].to_uppercase(), &name[1..]);
-                let mut zone = doc! { internal: argument };
+                let mut zone = doc! { internal(name): argument };
                 zone.extend(command.into_iter().filter(|(field, _)| field != name));
                 zone.insert("writeConcern", majority());
                 links.ask(CONFIG, "admin", zone).await
