@@ -42,6 +42,7 @@ mod handle;
 mod key;
 mod kind;
 mod lookalike;
+pub mod pasted;
 mod phone;
 mod phone_metadata;
 mod phone_parse;

@@ -1,56 +1,20 @@
-//! Reads a text that somebody pastes as an identifier of the kind that it looks like.
+//! Reads a text that somebody pastes as an identifier of the kind that it looks like, or as a
+//! filter.
 
-use polynym_identifier::{
-    Identifier, RawIdentifier, character_issue, email_within, is_international,
-};
+use polynym_identifier::{RawIdentifier, email_within, pasted};
+
+pub use polynym_identifier::pasted::is_national_number;
 
 /// The identifier that a text looks like, if one: the likeliest that is valid. Numbers in national
 /// form are of `region`.
 pub fn identifier<'a>(text: &'a str, region: &'a str) -> Option<RawIdentifier<'a>> {
-    candidates(text, region).into_iter().find(|raw| Identifier::parse(*raw).is_ok())
-}
-
-/// Whether a text looks like a phone number in national form.
-pub fn is_national_number(text: &str) -> bool {
-    let candidates = candidates(text, "");
-    matches!(candidates[..], [RawIdentifier::Phone { number, .. }] if !is_international(number))
-}
-
-/// The identifiers that a text may be, the likeliest first.
-fn candidates<'a>(text: &'a str, region: &'a str) -> Vec<RawIdentifier<'a>> {
-    if let Some(address) = email_within(text) {
-        return vec![RawIdentifier::Email(address)];
+    let is_typed = email_within(text).is_some()
+        || RawIdentifier::from_text(text).is_ok()
+        || text.contains("://");
+    if is_filter(text) && !is_typed {
+        return None;
     }
-    if let Ok(raw) = RawIdentifier::from_text(text) {
-        return vec![raw];
-    }
-    if text.contains("://") {
-        return vec![RawIdentifier::Url(text)];
-    }
-    if is_filter(text) {
-        return Vec::new();
-    }
-    if text.starts_with('@') {
-        return vec![RawIdentifier::Handle(text)];
-    }
-    if let Some((before, _)) = text.split_once('@') {
-        let is_below = before.contains('/');
-        let url = is_below.then_some(RawIdentifier::Url(text));
-        return url.into_iter().chain([RawIdentifier::Email(text)]).collect();
-    }
-    let digits = text.chars().filter(char::is_ascii_digit).count();
-    let is_sign = |c| " +-().\u{a0}/".contains(c) || character_issue(c).is_some();
-    let is_number = |c: char| c.is_ascii_digit() || is_sign(c);
-    if digits >= 5 && (is_international(text) || text.chars().all(is_number)) {
-        return vec![RawIdentifier::Phone { number: text, region }];
-    }
-    match text.split_once('/') {
-        Some((host, _)) if host.contains('.') => vec![RawIdentifier::Url(text)],
-        Some((provider, subject)) if !text.contains(' ') => {
-            vec![RawIdentifier::Social { provider, subject }]
-        }
-        _ => Vec::new(),
-    }
+    pasted::readings(text, &[region]).into_iter().next()
 }
 
 /// Whether a text has an operator of the filter language.
@@ -79,15 +43,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_national_number_is_one_without_a_country() {
-        for text in ["(415) 555-2671", "030 123456", "0171/5551234"] {
-            assert!(is_national_number(text), "{text}");
-        }
-        for text in ["+1 415 555 2671", "phone:+14155552671", "joe", "1234", "@4155552671"] {
-            assert!(!is_national_number(text), "{text}");
-        }
+    fn a_national_number_needs_a_region_and_a_filter_is_no_identifier() {
         assert!(identifier("(415) 555-2671", "").is_none());
         let us = identifier("(415) 555-2671", "US").unwrap();
         assert_eq!(us.to_string(), "phone/US:(415) 555-2671");
+        for filter in ["identities.email=a@example.com", "identities.url = https://x.com/joe"] {
+            assert!(identifier(filter, "US").is_none(), "{filter}");
+        }
     }
 }
