@@ -89,6 +89,12 @@ pub fn dialling(number: &str, region: &str) -> Option<Dialling> {
     phone_parse::dialling(&digits, known_region(region).ok()??)
 }
 
+/// Whether a text is the code of a region that has telephone numbers, in capitals, such as `DE`.
+pub fn is_region(text: &str) -> bool {
+    let is_code = text.bytes().all(|byte| byte.is_ascii_uppercase());
+    is_code && matches!(known_region(text), Ok(Some(_)))
+}
+
 /// The digits of the start of a number. `None` if it has other characters.
 pub(super) fn dialled_prefix(typed: &str) -> Option<String> {
     dialled_digits(&plain(typed)).ok()

@@ -1,5 +1,7 @@
 //! The text form: kind, colon, value. For command lines, and for logs that show values on purpose.
 
+pub mod pasted;
+
 use std::fmt;
 use std::str::FromStr;
 

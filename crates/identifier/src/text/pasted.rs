@@ -1,10 +1,10 @@
 //! Pasted texts: the identifiers that a text may name, in the forms in which people copy them.
 
-use super::canonical::Identifier;
-use super::email::email_within;
-use super::phone::is_international;
-use super::raw::RawIdentifier;
-use super::unicode::{CharacterIssue, character_issue};
+use crate::canonical::Identifier;
+use crate::email::email_within;
+use crate::phone::is_international;
+use crate::raw::RawIdentifier;
+use crate::unicode::{CharacterIssue, character_issue};
 
 /// The maximum number of identifiers in a text.
 pub const MAX_IDENTIFIERS: usize = 8;
