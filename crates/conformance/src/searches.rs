@@ -27,6 +27,7 @@ pub fn cases() -> Vec<Case> {
         case(names::parts_of_names_are_found),
         case(names::spellings_of_texts_are_found),
         case(names::ends_of_addresses_are_found_in_capitals),
+        case(names::words_that_names_have_are_known),
         case(searching::ends_of_domains_are_found),
         case(searching::tenants_do_not_find_each_others_users),
         case(searching::random_filters_agree_with_the_reference),

@@ -5,6 +5,7 @@
 //! in the order of an access path; a [`PageToken`] carries it from one page to the next.
 
 mod condition;
+mod constructed;
 mod element;
 mod fault;
 mod field;
@@ -21,18 +22,22 @@ mod range;
 mod restriction;
 mod scalar;
 mod searched_user;
+mod spelling;
 
 #[cfg(test)]
 mod tests;
 
 pub use element::{
-    ScalarRef, derived_elements, elements, fixed_elements, scalars, searched_elements,
+    MAX_NAME_WORDS, ScalarRef, derived_elements, elements, fixed_elements, scalars,
+    searched_elements,
 };
 pub use field::Field;
 pub use filter::Filter;
 pub use lead::{AccessPath, Order, Position};
+pub use name::TypedName;
 pub use order_by::parse as parse_order_by;
 pub use page_token::{PageToken, query_hash};
 pub use range::Range;
 pub use scalar::{Class, Scalar};
 pub use searched_user::SearchedUser;
+pub use spelling::{misspellings, other_umlauts};

@@ -296,6 +296,10 @@ impl Search for Embedded {
         measure(Operation::Search, async { self.count_entries(tenant, path, limit) }).await
     }
 
+    async fn known_words(&self, tenant: &Tenant, words: &[String]) -> Result<Vec<String>, Error> {
+        measure(Operation::Search, self.words_of_names(tenant, words)).await
+    }
+
     async fn scan(
         &self,
         tenant: &Tenant,

@@ -235,6 +235,15 @@ impl Search for Mongo {
         .await
     }
 
+    async fn known_words(&self, tenant: &Tenant, words: &[String]) -> Result<Vec<String>, Error> {
+        let (tenant, words) = (tenant.clone(), words.to_owned());
+        self.read(Operation::Search, |collections| async move {
+            collections.check_versions()?;
+            collections.known_words(&tenant, &words).await
+        })
+        .await
+    }
+
     async fn scan(
         &self,
         tenant: &Tenant,

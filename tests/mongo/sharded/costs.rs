@@ -631,6 +631,10 @@ async fn searches(counted: &mut Counted) {
     let probe = counted.store.probe(&Tenant::DEFAULT, &path, 101);
     let cost = counted.cost(async { assert_eq!(probe.await.unwrap(), 3) }).await;
     counted.add("count what a condition of a search has in the index", &cost, "");
+    let words: Vec<_> = (0..400).map(|n| format!("word{n}")).collect();
+    let known = counted.store.known_words(&Tenant::DEFAULT, &words);
+    let cost = counted.cost(async { assert!(known.await.unwrap().is_empty()) }).await;
+    counted.add("look for 400 words in names", &cost, "");
 }
 
 /// Notices to users on the three shards.

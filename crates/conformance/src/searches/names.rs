@@ -1,11 +1,11 @@
 //! Searches for people by what others type: parts of names, and other spellings.
 
-use polynym_directory::{NewUser, UserChange, Value};
+use polynym_directory::{NewUser, Tenant, UserChange, Value};
 
 use super::searching::count_found;
-use crate::fixture::Fixture;
 use crate::fixture::assertions::equal;
 use crate::fixture::factory::Failure;
+use crate::fixture::{Fixture, tenant};
 
 async fn create_named(f: &Fixture, names: &[&str]) -> Result<(), Failure> {
     for name in names {
@@ -96,4 +96,17 @@ pub async fn ends_of_addresses_are_found_in_capitals(f: Fixture) -> Result<(), F
         equal(&count_found(&f, &text).await?, &count, &text)?;
     }
     Ok(())
+}
+
+pub async fn words_that_names_have_are_known(f: Fixture) -> Result<(), Failure> {
+    create_named(&f, &["Marianne Smith", "José Müller", "Иван Петров"]).await?;
+    let words = ["smith", "smyth", "muller", "müller", "mar", "иван", "петров", ""];
+    let words = words.map(str::to_owned);
+    let mut known = f.store.search.known_words(&Tenant::DEFAULT, &words).await?;
+    known.sort_unstable();
+    equal(&known, &["muller", "smith", "иван", "петров"].map(str::to_owned).to_vec(), "words")?;
+    let elsewhere = f.store.search.known_words(&tenant("elsewhere")?, &words).await?;
+    equal(&elsewhere, &Vec::new(), "words of another tenant")?;
+    let none = f.store.search.known_words(&Tenant::DEFAULT, &[]).await?;
+    equal(&none, &Vec::new(), "no words")
 }

@@ -4,7 +4,7 @@ use super::element::MAX_NAME_WORDS;
 use super::range::Range;
 use super::scalar::Scalar;
 use crate::search::folding::{
-    Word, fold, fold_letters, is_apostrophe, is_unspaced, shortened, spelt_words,
+    Word, fold, fold_letters, is_apostrophe, is_unspaced, shortened, spelt_words, words_of,
 };
 use polynym_identifier::is_mark;
 
@@ -87,6 +87,11 @@ impl TypedName {
         let hyphen = |c| if is_apostrophe(c) { '-' } else { c };
         let folded = fold(&text.chars().map(hyphen).collect::<String>());
         Self { folded, is_open }
+    }
+
+    /// The words, folded.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        words_of(&self.folded)
     }
 
     /// The ranges of forms for each word: a name with a form in one range of each has the words.

@@ -39,6 +39,13 @@ pub trait Search: Send + Sync + 'static {
     async fn probe(&self, tenant: &Tenant, path: &AccessPath, limit: usize)
     -> Result<usize, Error>;
 
+    /// Those of `words` that names in `tenant` have as a [form](crate::search::Field::NameForm), in no order: all
+    /// of them, or those of the names of some users, if many users have such names.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn known_words(&self, tenant: &Tenant, words: &[String]) -> Result<Vec<String>, Error>;
+
     /// Up to `limit` users of `tenant` after `after`, by id.
     ///
     /// # Errors

@@ -3,7 +3,9 @@
 use crate::lookup::snapshot::Snapshot;
 use crate::search::walk::WalkSearch;
 use crate::store::Embedded;
-use polynym_directory::{AccessPath, Error, Pace, Position, Scanned, SearchedUser, Tenant, View};
+use polynym_directory::{
+    AccessPath, Error, Pace, Position, Scalar, Scanned, SearchedUser, Tenant, View, search::Field,
+};
 
 impl Embedded {
     /// See [`Search::search`].
@@ -65,5 +67,23 @@ impl Embedded {
                     .try_fold(0, |count, walk| Ok(count + snapshot.count(walk, limit - count)?))
             }),
         }
+    }
+
+    /// See [`Search::known_words`].
+    pub(crate) async fn words_of_names(
+        &self,
+        tenant: &Tenant,
+        words: &[String],
+    ) -> Result<Vec<String>, Error> {
+        let (mut known, mut pace) = (Vec::new(), Pace::default());
+        for word in words {
+            pace.rest().await;
+            let value = Scalar::String(word.clone());
+            let path = AccessPath::Equals { field: Field::NameForm, value };
+            if self.count_entries(tenant, &path, 1)? > 0 {
+                known.push(word.clone());
+            }
+        }
+        Ok(known)
     }
 }

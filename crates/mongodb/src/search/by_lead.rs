@@ -156,7 +156,7 @@ impl Collections {
     }
 
     /// The token of a field, if a user of the tenant has it.
-    async fn field_token(
+    pub async fn field_token(
         &self,
         tenant: &Tenant,
         field: &Field,
