@@ -40,6 +40,9 @@ fn set_present(update: &mut PolicyUpdate, policies: &v1::Policies) -> Result<(),
     if policies.reserved_handles.is_some() {
         set(update, policies, "reserved_handles")?;
     }
+    if !policies.phone_regions.is_empty() {
+        set(update, policies, "phone_regions")?;
+    }
     update.attributes.definitions = definitions(policies)?;
     Ok(())
 }
@@ -50,7 +53,7 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
     }
     match path {
         "*" => {
-            for path in ["holds", "reserved_handles", "attribute_definitions"] {
+            for path in ["holds", "reserved_handles", "phone_regions", "attribute_definitions"] {
                 set(update, policies, path)?;
             }
             POLICIES.iter().try_for_each(|policy| policy.take(policies, update))?;
@@ -63,6 +66,7 @@ fn set(update: &mut PolicyUpdate, policies: &v1::Policies, path: &str) -> Result
                 policies.reserved_handles.as_ref().map(|handles| reserved::parse(&handles.handles));
             update.reserved_handles = Some(handles.transpose()?);
         }
+        "phone_regions" => update.phone_regions = Some(policies.phone_regions.clone()),
         "attribute_definitions" => {
             update.attributes =
                 DefinitionUpdate { replace: true, definitions: definitions(policies)? };

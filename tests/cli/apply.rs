@@ -361,7 +361,8 @@ fn printed_tenants_are_applied_without_a_difference() {
         &["tenant", "set", "--tenant", "acme", "--create", "--undo-window", "1500s"][..],
         &["tenant", "set", "--tenant", "acme", "--hold", "email=7d", "--reserved-handles", ""],
         &["tenant", "set", "--tenant", "007", "--create", "--phone-takeover-after", "3d"],
-        &["attribute", "define", "a: \"b\" #ü", "--tenant", "007", "--evidence"],
+        &["tenant", "set", "--tenant", "007", "--phone-regions", "no,DE"],
+        &["attribute", "define", "a: \"b\" #ü", "--tenant", "007", "--evidence", "--find"],
         &["attribute", "define", "yes", "--tenant", "007", "--type", "list", "--no-index"],
         &["user", "create", "--identity", "handle:ann"],
     ] {

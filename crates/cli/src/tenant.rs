@@ -86,6 +86,10 @@ pub struct Set {
     /// for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
     reserved_handles: Option<String>,
+    /// The countries in which phone numbers without one are found, such as DE,AT, the likeliest
+    /// first; empty for none.
+    #[arg(long, value_name = "COUNTRIES")]
+    phone_regions: Option<String>,
     /// Show the result without applying it.
     #[arg(long)]
     dry_run: bool,
@@ -134,6 +138,10 @@ async fn set(command: Set) -> Result<(), Failure> {
         policies.reserved_handles = reserved(list);
         paths.push("reserved_handles".to_owned());
     }
+    if let Some(list) = &command.phone_regions {
+        policies.phone_regions = items(list).map(str::to_ascii_uppercase).collect();
+        paths.push("phone_regions".to_owned());
+    }
     let request = UpdateTenantRequest {
         tenant: session.tenant(),
         policies: Some(*policies),
@@ -160,8 +168,13 @@ async fn require_tenant(session: &Session) -> Result<(), Failure> {
 
 /// The handles of a list in an argument; none for Polynym's own list.
 fn reserved(list: &str) -> Option<ReservedHandles> {
-    let handles = list.split(',').map(str::trim).filter(|handle| !handle.is_empty());
-    (list != "default").then(|| ReservedHandles { handles: handles.map(str::to_owned).collect() })
+    let handles = || items(list).map(str::to_owned).collect();
+    (list != "default").then(|| ReservedHandles { handles: handles() })
+}
+
+/// The items of a list in an argument.
+fn items(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 async fn list(command: Get) -> Result<(), Failure> {

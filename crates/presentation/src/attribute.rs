@@ -84,7 +84,8 @@ pub fn text(value: &AttributeValue, style: Style) -> String {
 pub fn definition(definition: &AttributeDefinition, type_name: &str) -> String {
     let indexed = if definition.indexed.unwrap_or(true) { "indexed" } else { "not indexed" };
     let evidence = if definition.evidence { ", evidence of duplicates" } else { "" };
-    format!("{type_name}, {indexed}{evidence}")
+    let find = if definition.find { ", finds users" } else { "" };
+    format!("{type_name}, {indexed}{evidence}{find}")
 }
 
 #[cfg(test)]
@@ -95,6 +96,8 @@ mod tests {
     fn definitions_say_what_they_are_for() {
         let own = AttributeDefinition { evidence: true, ..Default::default() };
         assert_eq!(definition(&own, "int"), "int, indexed, evidence of duplicates");
+        let own = AttributeDefinition { find: true, ..Default::default() };
+        assert_eq!(definition(&own, "int"), "int, indexed, finds users");
         assert_eq!(words(AttributeType::Int).argument, "int");
     }
 

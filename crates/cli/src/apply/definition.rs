@@ -18,6 +18,8 @@ pub const TYPE: &str = "type";
 pub const INDEXED: &str = "indexed";
 /// Whether the attribute is evidence of duplicates.
 pub const EVIDENCE: &str = "evidence";
+/// Whether FindUsers finds users by the attribute.
+pub const FIND: &str = "find";
 
 impl Reader<'_> {
     /// The definitions of a tenant, by name.
@@ -43,7 +45,7 @@ impl Reader<'_> {
         let position = node.position;
         let mut definition = AttributeDefinition { indexed: Some(true), ..Default::default() };
         let mut has_name = false;
-        for (key, value) in self.entries(node, &[NAME, TYPE, INDEXED, EVIDENCE]) {
+        for (key, value) in self.entries(node, &[NAME, TYPE, INDEXED, EVIDENCE, FIND]) {
             match key.text.as_str() {
                 NAME => {
                     has_name = true;
@@ -51,7 +53,8 @@ impl Reader<'_> {
                 }
                 TYPE => definition.r#type = self.value_type(&value),
                 INDEXED => definition.indexed = Some(self.switch(&value)),
-                _ => definition.evidence = self.switch(&value),
+                EVIDENCE => definition.evidence = self.switch(&value),
+                _ => definition.find = self.switch(&value),
             }
         }
         if !has_name {

@@ -6,7 +6,7 @@ use polynym_presentation::policy::POLICIES;
 use polynym_presentation::{attribute, duration};
 use polynym_proto::v1::{AttributeDefinition, Policies};
 
-use super::reader::{DEFINITIONS, HANDLES};
+use super::reader::{DEFINITIONS, HANDLES, REGIONS};
 
 /// A setting that differs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Difference {
 /// The paths of all policies in update masks.
 pub fn paths() -> Vec<String> {
     let single = POLICIES.iter().map(|policy| policy.path);
-    single.chain([HANDLES, DEFINITIONS]).map(str::to_owned).collect()
+    single.chain([HANDLES, REGIONS, DEFINITIONS]).map(str::to_owned).collect()
 }
 
 /// The differences between policies, single values first, in the order of their table.
@@ -42,6 +42,11 @@ pub fn between(before: &Policies, after: &Policies) -> Vec<Difference> {
         None => "default".to_owned(),
     };
     add(HANDLES.to_owned(), Some(is_listed(before)), Some(is_listed(after)));
+    let regions = |policies: &Policies| match &policies.phone_regions[..] {
+        [] => "none".to_owned(),
+        regions => regions.join(" "),
+    };
+    add(REGIONS.to_owned(), Some(regions(before)), Some(regions(after)));
     let lists = [(handles(before), handles(after)), (definitions(before), definitions(after))];
     for (old, new) in lists {
         let paths: BTreeSet<_> = old.keys().chain(new.keys()).collect();
@@ -74,7 +79,8 @@ fn definitions(policies: &Policies) -> BTreeMap<String, String> {
 
 /// Whether an attribute without the definition would be the same.
 pub fn is_default(definition: &AttributeDefinition) -> bool {
-    definition.indexed.unwrap_or(true) && definition.r#type == 0 && !definition.evidence
+    let has_mark = definition.evidence || definition.find;
+    definition.indexed.unwrap_or(true) && definition.r#type == 0 && !has_mark
 }
 
 #[cfg(test)]

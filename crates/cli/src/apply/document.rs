@@ -5,10 +5,10 @@ use polynym_presentation::duration::exact_argument;
 use polynym_presentation::policy::{POLICIES, Policy, Value};
 use polynym_proto::v1::{AttributeDefinition, Policies, Tenant};
 
-use super::definition::{EVIDENCE, INDEXED, TYPE};
+use super::definition::{EVIDENCE, FIND, INDEXED, TYPE};
 use super::difference::is_default;
 use super::node::{Data, Key, Node, Position};
-use super::reader::{DEFINITIONS, HANDLES, HOLDS, NAME, SINGLE, TENANTS, defaults};
+use super::reader::{DEFINITIONS, HANDLES, HOLDS, NAME, REGIONS, SINGLE, TENANTS, defaults};
 
 /// The file of these tenants. It names all of their policies.
 pub fn of_tenants(tenants: &[Tenant]) -> Node {
@@ -26,6 +26,10 @@ fn tenant(tenant: &Tenant) -> Node {
     if let Some(reserved) = &policies.reserved_handles {
         let handles = reserved.handles.iter().map(|handle| Data::Text(handle.clone()).into());
         entries.push((HANDLES, Data::List(handles.collect()).into()));
+    }
+    if !policies.phone_regions.is_empty() {
+        let regions = policies.phone_regions.iter().map(|region| Data::Text(region.clone()).into());
+        entries.push((REGIONS, Data::List(regions.collect()).into()));
     }
     let own = policies.attribute_definitions.iter().filter(|definition| !is_default(definition));
     let definitions: Vec<_> = own.map(definition).collect();
@@ -57,6 +61,7 @@ fn definition(definition: &AttributeDefinition) -> Node {
     }
     entries.push((INDEXED, Data::Switch(definition.indexed.unwrap_or(true)).into()));
     entries.push((EVIDENCE, Data::Switch(definition.evidence).into()));
+    entries.push((FIND, Data::Switch(definition.find).into()));
     map(entries)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polynym_identifier::{Identifier, RawIdentifier};
+use polynym_identifier::{Identifier, RawIdentifier, is_region};
 use polynym_presentation::duration;
 use polynym_presentation::policy::{Field, POLICIES, Policy, Value};
 use polynym_proto::v1::{Policies, ReservedHandles};
@@ -32,6 +32,10 @@ pub const NAME: &str = "name";
 pub const SINGLE: &str = "policies";
 /// The holds by kind.
 pub const HOLDS: &str = "holds";
+/// The maximum number of regions.
+pub const MAX_REGIONS: usize = 8;
+/// The regions of phone numbers.
+pub const REGIONS: &str = "phone_regions";
 /// The reserved handles.
 pub const HANDLES: &str = "reserved_handles";
 /// The definitions of attributes.
@@ -109,7 +113,9 @@ impl Reader<'_> {
         let mut position = node.position;
         let (mut name, mut policies) = (None, defaults());
         let mut positions = BTreeMap::new();
-        for (key, value) in self.entries(node, &[NAME, SINGLE, HOLDS, HANDLES, DEFINITIONS]) {
+        for (key, value) in
+            self.entries(node, &[NAME, SINGLE, HOLDS, HANDLES, REGIONS, DEFINITIONS])
+        {
             match key.text.as_str() {
                 NAME => {
                     position = value.position;
@@ -120,6 +126,10 @@ impl Reader<'_> {
                 HANDLES => {
                     positions.insert(key.text, key.position);
                     policies.reserved_handles = self.handles(value);
+                }
+                REGIONS => {
+                    positions.insert(key.text, key.position);
+                    policies.phone_regions = self.regions(value);
                 }
                 _ => {
                     positions.insert(key.text, key.position);
@@ -208,6 +218,24 @@ impl Reader<'_> {
             self.fault(position, format!("at most {MAX_HANDLES} handles"));
         }
         Some(ReservedHandles { handles })
+    }
+
+    fn regions(&mut self, node: Node) -> Vec<String> {
+        let position = node.position;
+        let mut regions: Vec<String> = Vec::new();
+        for node in self.items(node) {
+            match text(&node).filter(|region| is_region(region)) {
+                Some(region) if regions.iter().any(|own| own == region) => {
+                    self.fault(node.position, "this region is there twice");
+                }
+                Some(region) => regions.push(region.to_owned()),
+                None => self.fault(node.position, "write a country's code such as DE or \"NO\""),
+            }
+        }
+        if regions.len() > MAX_REGIONS {
+            self.fault(position, format!("at most {MAX_REGIONS} regions"));
+        }
+        regions
     }
 
     /// The entries of a mapping with known keys, each once.

@@ -2,8 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::definition::{EVIDENCE, INDEXED, MAX_DEFINITIONS, MAX_NAME_BYTES, TYPE, type_names};
-use super::reader::{DEFINITIONS, HANDLES, HOLDS, MAX_HANDLES, MAX_TENANTS, NAME, SINGLE, TENANTS};
+use super::definition::{
+    EVIDENCE, FIND, INDEXED, MAX_DEFINITIONS, MAX_NAME_BYTES, TYPE, type_names,
+};
+use super::reader::{
+    DEFINITIONS, HANDLES, HOLDS, MAX_HANDLES, MAX_REGIONS, MAX_TENANTS, NAME, REGIONS, SINGLE,
+    TENANTS,
+};
 use polynym_presentation::duration::{self, exact_argument};
 use polynym_presentation::policy::{Field, POLICIES, Policy};
 
@@ -26,11 +31,18 @@ fn tenant() -> Value {
         "maxItems": MAX_HANDLES,
         "description": "Handles that nobody can register or link, instead of the default list.",
     });
+    let regions = json!({
+        "type": "array",
+        "items": { "type": "string", "pattern": "^[A-Z]{2}$" },
+        "maxItems": MAX_REGIONS,
+        "description": "The countries in which phone numbers without one are found.",
+    });
     let properties = json!({
         NAME: { "type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$" },
         SINGLE: single(false),
         HOLDS: single(true),
         HANDLES: handles,
+        REGIONS: regions,
         DEFINITIONS: { "type": "array", "items": definition(), "maxItems": MAX_DEFINITIONS },
     });
     object(&[NAME], properties)
@@ -44,6 +56,7 @@ fn definition() -> Value {
         TYPE: { "enum": names, "description": "The type of new values; any, if absent." },
         INDEXED: switch(true, "Whether searches by the attribute use an index."),
         EVIDENCE: switch(false, evidence),
+        FIND: switch(false, "Whether users are found by a value of the attribute."),
     });
     object(&[NAME], properties)
 }

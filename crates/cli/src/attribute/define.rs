@@ -26,6 +26,9 @@ pub struct Define {
     /// Take users of one name with the same value of the attribute for probable duplicates.
     #[arg(long)]
     evidence: bool,
+    /// Find users by a value of the attribute, such as a customer number.
+    #[arg(long)]
+    find: bool,
     /// Do not wait for the index change.
     #[arg(long)]
     no_wait: bool,
@@ -51,6 +54,7 @@ pub async fn define(command: Define) -> Result<(), Failure> {
         indexed: Some(!command.no_index),
         r#type: command.value_type.map_or(0, |value_type| value_type.kind().into()),
         evidence: command.evidence,
+        find: command.find,
         index_change_time: None,
     };
     let policies = Policies { attribute_definitions: vec![definition], ..Default::default() };

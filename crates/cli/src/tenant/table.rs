@@ -40,6 +40,9 @@ pub fn fields(tenant: &Message) -> Table {
     let reserved = policies.reserved_handles.as_ref();
     let reserved = reserved.map_or_else(|| "default".to_owned(), |list| list.handles.join(", "));
     row("reserved handles", printable(&reserved).into_owned());
+    if !policies.phone_regions.is_empty() {
+        row("phone regions", printable(&policies.phone_regions.join(", ")).into_owned());
+    }
     for definition in &policies.attribute_definitions {
         let name = format!("attribute {}", printable(&definition.name));
         row(&name, definition_text(definition));

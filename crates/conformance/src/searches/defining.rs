@@ -11,8 +11,13 @@ use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
 use crate::fixture::{Fixture, no_holds};
 
-const UNINDEXED: AttributeDefinition =
-    AttributeDefinition { indexed: false, value_type: None, evidence: false, index_change: None };
+const UNINDEXED: AttributeDefinition = AttributeDefinition {
+    indexed: false,
+    value_type: None,
+    evidence: false,
+    find: false,
+    index_change: None,
+};
 
 fn path(text: &str) -> Result<AccessPath, Failure> {
     Ok(Filter::parse(text, &[Rules::PRESENT])?.access_paths().remove(0))

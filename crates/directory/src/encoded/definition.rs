@@ -28,6 +28,7 @@ pub fn definition_messages(
             indexed: Some(definition.indexed),
             r#type: value_type.map_or(0, |(_, message)| i32::from(*message)),
             evidence: definition.evidence,
+            find: definition.find,
             index_change_time: definition.index_change.map(time_message),
         }
     };
@@ -44,6 +45,7 @@ pub fn read_definition(message: &v1::AttributeDefinition) -> Option<AttributeDef
         indexed: message.indexed.unwrap_or(true),
         value_type: known.map(|(value_type, _)| *value_type),
         evidence: message.evidence,
+        find: message.find,
         index_change: message.index_change_time.map(|time| read_time(Some(time))),
     })
 }

@@ -103,6 +103,7 @@ pub fn policies_message(policies: &Policies) -> v1::Policies {
             url: hold(Kind::Url),
         }),
         reserved_handles: policies.reserved_handles.as_ref().map(reserved),
+        phone_regions: policies.phone_regions.clone(),
         attribute_definitions: definition_messages(&policies.attributes),
         history_since_time: policies.history_since.map(time_message),
         history_change_time: policies.history_change.map(time_message),
@@ -121,6 +122,7 @@ pub fn differing_policies(one: &v1::Policies, other: &v1::Policies) -> Vec<Strin
         if policy.path() == "history_retention" {
             let definitions = one.attribute_definitions != other.attribute_definitions;
             differs.push(("reserved_handles", one.reserved_handles != other.reserved_handles));
+            differs.push(("phone_regions", one.phone_regions != other.phone_regions));
             differs.push(("attribute_definitions", definitions));
         }
         differs.push((policy.path(), policy.differs(one, other)));
@@ -154,6 +156,7 @@ pub fn read_policies(message: v1::Policies) -> Policies {
     Policies {
         holds: holds.collect(),
         reserved_handles: handles,
+        phone_regions: message.phone_regions,
         attributes: definitions.collect(),
         history_since: message.history_since_time.map(|time| read_time(Some(time))),
         history_change: message.history_change_time.map(|time| read_time(Some(time))),

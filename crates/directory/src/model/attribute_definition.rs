@@ -18,6 +18,8 @@ pub struct AttributeDefinition {
     pub value_type: Option<ValueType>,
     /// Whether users of one name with the same value of it are probably the same person.
     pub evidence: bool,
+    /// Whether FindUsers finds users by its values.
+    pub find: bool,
     /// The time when `indexed` changed, while the index is being updated.
     pub index_change: Option<Timestamp>,
 }
@@ -51,7 +53,7 @@ pub struct DefinitionUpdate {
 impl Default for AttributeDefinition {
     /// The definition of an attribute without one.
     fn default() -> Self {
-        Self { indexed: true, value_type: None, evidence: false, index_change: None }
+        Self { indexed: true, value_type: None, evidence: false, find: false, index_change: None }
     }
 }
 
@@ -125,6 +127,7 @@ mod tests {
         indexed: false,
         value_type: None,
         evidence: false,
+        find: false,
         index_change: None,
     };
 

@@ -9,12 +9,15 @@ use super::user::{Identity, Verification};
 use crate::clock::Now;
 use crate::error::{Error, Invalid};
 use crate::timestamp::Timestamp;
-use polynym_identifier::{Guard, Identifier, IdentityKey, Kind};
+use polynym_identifier::{Guard, Identifier, IdentityKey, Kind, is_region};
 
 pub use super::policy_field::{Policy, period};
 pub(crate) use super::policy_field::{read_span, span};
 pub(crate) use super::policy_table::{LAST_FIELD, MAX_PERIOD, MAX_UNDO_WINDOW};
 pub use super::policy_table::{POLICIES, Policies, PolicyUpdate};
+
+/// The maximum number of regions in which a phone number is read.
+const MAX_PHONE_REGIONS: usize = 8;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -150,6 +153,7 @@ impl PolicyUpdate {
         for (kind, time) in &self.holds {
             within(*time, MAX_PERIOD, &format!("policies.holds.{kind}"))?;
         }
+        check_regions(self.phone_regions.as_deref().unwrap_or_default())?;
         POLICIES.iter().try_for_each(|policy| policy.check(self))?;
         self.attributes.check()
     }
@@ -168,6 +172,9 @@ impl PolicyUpdate {
         if let Some(handles) = &self.reserved_handles {
             policies.reserved_handles.clone_from(handles);
         }
+        if let Some(regions) = &self.phone_regions {
+            policies.phone_regions.clone_from(regions);
+        }
         self.attributes.apply(&mut policies.attributes, now);
     }
 }
@@ -182,6 +189,14 @@ impl Policies {
     pub fn evidence(&self) -> impl Iterator<Item = &str> {
         let evidence = self.attributes.iter().filter(|(_, definition)| definition.evidence);
         evidence.map(|(name, _)| name.as_str())
+    }
+
+    /// The attributes by whose values users are found, and whose index is there, by name.
+    pub fn found_by(&self) -> impl Iterator<Item = (&str, &AttributeDefinition)> {
+        let found_by = self.attributes.iter().filter(|(_, definition)| {
+            definition.find && definition.indexed && definition.index_change.is_none()
+        });
+        found_by.map(|(name, definition)| (name.as_str(), definition))
     }
 
     /// Whether the index does not match the attribute's definition yet.
@@ -223,6 +238,17 @@ impl Policies {
         }
         Ok(())
     }
+}
+
+fn check_regions(regions: &[String]) -> Result<(), Error> {
+    let is_twice = |n: usize| regions[..n].contains(&regions[n]);
+    let rule = match regions.iter().all(|region| is_region(region)) {
+        false => "each must be the code of a country by ISO 3166 in capitals, such as DE",
+        true if regions.len() > MAX_PHONE_REGIONS => "at most 8 regions",
+        true if (1..regions.len()).any(is_twice) => "a region is there twice",
+        true => return Ok(()),
+    };
+    Err(Error::invalid(Invalid::Policy, "policies.phone_regions", rule))
 }
 
 pub(crate) fn within(time: Duration, max: Duration, field: &str) -> Result<(), Error> {

@@ -23,7 +23,7 @@ pub(crate) const MAX_UNDO_WINDOW: Duration = days(365);
 const MAX_INBOX_LIMIT: u32 = 10_000;
 
 /// The number of the last field of the API's message of policies that this program supports.
-pub(crate) const LAST_FIELD: u32 = 19;
+pub(crate) const LAST_FIELD: u32 = 20;
 
 macro_rules! policies {
     ($(
@@ -41,6 +41,8 @@ macro_rules! policies {
             /// The canonical forms of handles that cannot be registered or linked; by default
             /// [`RESERVED_HANDLES`](crate::model::reserved::DEFAULT).
             pub reserved_handles: Option<BTreeSet<String>>,
+            /// The regions in which FindUsers reads phone numbers in national form, in this order.
+            pub phone_regions: Vec<String>,
             /// Definitions of attributes, by name. An attribute without one is indexed and takes
             /// values of any type.
             pub attributes: BTreeMap<String, AttributeDefinition>,
@@ -59,6 +61,7 @@ macro_rules! policies {
                     holds: BTreeMap::from([(Kind::Handle, days(30))]),
                     $($field: $default,)*
                     reserved_handles: None,
+                    phone_regions: Vec::new(),
                     attributes: BTreeMap::new(),
                     history_since: None,
                     history_change: None,
@@ -75,6 +78,8 @@ macro_rules! policies {
             $($(#[$doc])* pub $field: Option<$type>,)*
             /// See [`Policies::reserved_handles`].
             pub reserved_handles: Option<Option<BTreeSet<String>>>,
+            /// See [`Policies::phone_regions`].
+            pub phone_regions: Option<Vec<String>>,
             /// See [`Policies::attributes`].
             pub attributes: DefinitionUpdate,
         }

@@ -33,6 +33,7 @@ fn all() -> PolicyUpdate {
         restore_window: Some(hours(4)),
         undo_window: Some(hours(5)),
         reserved_handles: Some(Some(["joe".to_owned()].into())),
+        phone_regions: None,
         attributes: DefinitionUpdate { replace: true, definitions: [level].into() },
         history_retention: Some(hours(6)),
         inbox_retention: Some(hours(7)),
@@ -76,7 +77,10 @@ fn every_policy_is_read_back_and_named_if_it_differs() {
     let now = Timestamp::from_millis(2_000_000_000_000);
     let (before, mut after) = (Policies::default(), Policies::default());
     let mut update = all();
-    update.attributes.definitions.values_mut().for_each(|definition| definition.evidence = true);
+    update.phone_regions = Some(vec!["DE".to_owned(), "AT".to_owned()]);
+    for definition in update.attributes.definitions.values_mut() {
+        (definition.evidence, definition.find) = (true, true);
+    }
     update.apply(&mut after, now);
     let tenant = TenantRecord {
         policies: after.clone(),
@@ -95,6 +99,7 @@ fn every_policy_is_read_back_and_named_if_it_differs() {
         "restore_window",
         "undo_window",
         "reserved_handles",
+        "phone_regions",
         "attribute_definitions",
         "history_retention",
         "inbox_retention",

@@ -38,6 +38,7 @@ struct DefinitionView {
     kind: &'static str,
     is_indexed: bool,
     is_evidence: bool,
+    finds_users: bool,
     /// Since when its index is being built or removed.
     building: Option<Time>,
 }
@@ -54,6 +55,7 @@ impl DefinitionView {
             kind: words(definition.r#type()).name,
             is_indexed: definition.indexed.unwrap_or(true),
             is_evidence: definition.evidence,
+            finds_users: definition.find,
             building: Time::of(definition.index_change_time.as_ref()),
         }
     }
@@ -64,6 +66,7 @@ impl DefinitionView {
             kind: named(form.get("type")).name,
             is_indexed: form.has("indexed"),
             is_evidence: form.has("evidence"),
+            finds_users: form.has("find"),
             building: None,
         }
     }
@@ -74,6 +77,7 @@ impl DefinitionView {
             indexed: Some(self.is_indexed),
             r#type: named(self.kind).kind.into(),
             evidence: self.is_evidence,
+            find: self.finds_users,
             index_change_time: None,
         }
     }
@@ -169,6 +173,7 @@ fn commands(tenant: &str, typed: &DefinitionView, listed: &ListAttributeNamesReq
     }
     cli.extend((!typed.is_indexed).then_some("--no-index"));
     cli.extend(typed.is_evidence.then_some("--evidence"));
+    cli.extend(typed.finds_users.then_some("--find"));
     let policies = Policies { attribute_definitions: vec![typed.message()], ..Default::default() };
     let (tenant, policies) = (tenant.to_owned(), Some(policies));
     let request = UpdateTenantRequest { tenant, policies, ..Default::default() };

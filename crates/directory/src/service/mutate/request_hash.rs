@@ -107,7 +107,7 @@ fn update(hash: &mut FieldHasher, update: &Update) {
 }
 
 fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
-    let PolicyUpdate { holds, reserved_handles, attributes, .. } = update;
+    let PolicyUpdate { holds, reserved_handles, phone_regions, attributes, .. } = update;
     hash.number(0, holds.len() as u64);
     for (kind, time) in holds {
         hash.bytes(kind.as_str().as_bytes());
@@ -129,6 +129,10 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
         hash.number(2, reserved.is_some().into());
         reserved.iter().flatten().for_each(|handle| hash.bytes(handle.as_bytes()));
     }
+    if let Some(regions) = phone_regions {
+        hash.number(10, regions.len() as u64);
+        regions.iter().for_each(|region| hash.bytes(region.as_bytes()));
+    }
     // Requests without a later policy keep the hashes from before it.
     later.sort_unstable();
     later.into_iter().for_each(|(number, value)| hash.number(number, value));
@@ -137,18 +141,22 @@ fn policies(hash: &mut FieldHasher, update: &PolicyUpdate) {
 }
 
 /// Requests without definitions keep the hashes that they had before definitions existed, and those
-/// without evidence the hashes that they had before it existed.
+/// without a mark the hashes that they had before it existed.
 fn definitions(hash: &mut FieldHasher, update: &DefinitionUpdate) {
     if *update == DefinitionUpdate::default() {
         return;
     }
     hash.number(3, update.replace.into());
     for (name, definition) in &update.definitions {
-        let AttributeDefinition { indexed, value_type, evidence, index_change: _ } = *definition;
+        let AttributeDefinition { indexed, value_type, evidence, find, index_change: _ } =
+            *definition;
         hash.bytes(name.as_bytes());
         hash.number(indexed.into(), value_type.map_or(0, |of| of as u64 + 1));
         if evidence {
             hash.number(8, 1);
+        }
+        if find {
+            hash.number(11, 1);
         }
     }
 }
