@@ -14,7 +14,7 @@ use super::status::Refusal;
 use super::{convert, raw_response, watch};
 use polynym_access::{Call, Metric, Role};
 use polynym_directory::{
-    Error, ResolveOptions, SearchRequest, Timestamp, encoded::event::event_message,
+    Error, FindRequest, ResolveOptions, SearchRequest, Timestamp, encoded::event::event_message,
     identifier_message,
 };
 use polynym_identifier::RawIdentifier;
@@ -23,6 +23,7 @@ use polynym_proto::v1;
 use polynym_transport::protocol;
 
 mod batch;
+mod found;
 mod read_mask;
 
 use batch::fill;
@@ -189,6 +190,35 @@ impl Api {
             hint: page.hint,
             unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
         })
+    }
+
+    pub async fn find_users(
+        &self,
+        call: &Call,
+        request: v1::FindUsersRequest,
+    ) -> Result<raw_response::FoundUsers, Refusal> {
+        let context = self.look_up(call, &request.tenant)?;
+        let mask = ReadMask::parse(request.read_mask.as_ref())?;
+        let _permit = self.batch_permits.take(call).await?;
+        let identifiers_only = call.role < Role::Viewer;
+        let find = FindRequest {
+            text: &request.text,
+            region: &request.region,
+            page_size: request.page_size,
+            page_token: &request.page_token,
+            view: mask.view(),
+            identifiers_only,
+        };
+        let page = self.directory.find_users(&context, find).await?;
+        if identifiers_only {
+            call.record_misses(page.misses);
+        }
+        if identifiers_only && page.tried.is_empty() && request.page_token.is_empty() {
+            let what = "the text names no identifier, and finding users by anything else";
+            return Err(protocol::role_too_low(what, Role::Viewer).into());
+        }
+        log_read(call, ids(page.matches.iter().map(|found| &found.user)));
+        Ok(found::message(page, mask))
     }
 
     pub async fn list_history(

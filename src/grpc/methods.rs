@@ -116,6 +116,7 @@ fn directory(api: &Arc<Api>) -> Vec<Method> {
         DIRECTORY.read("NormalizeIdentity", unary!(api.normalize_identity)),
         DIRECTORY.read("CheckIdentity", unary!(api.check_identity)),
         scan(DIRECTORY.view("SearchUsers", unary!(api.search_users))),
+        scan(DIRECTORY.read("FindUsers", unary!(api.find_users))),
         scan(DIRECTORY.view("ListHistory", unary!(api.list_history))),
         DIRECTORY.view("ListOwners", unary!(api.list_owners)),
         scan(DIRECTORY.view("ListEvents", unary!(api.list_events))),

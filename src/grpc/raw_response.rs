@@ -8,7 +8,7 @@ use tonic::Status;
 use polynym_directory::{ExportedUser, Found, UserById};
 use polynym_proto::google::rpc;
 use polynym_proto::v1::export_users_response::{End, Start};
-use polynym_proto::v1::{OwnerlessHold, SearchPlan, Tenant};
+use polynym_proto::v1::{FindReading, OwnerlessHold, SearchPlan, Tenant};
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]
@@ -77,6 +77,31 @@ pub struct Searched {
     pub hint: String,
     #[prost(string, repeated, tag = "5")]
     pub unreadable_user_ids: Vec<String>,
+}
+
+/// `polynym.v1.FindUsersResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct FoundUsers {
+    #[prost(message, repeated, tag = "1")]
+    pub matches: Vec<FoundUser>,
+    #[prost(message, repeated, tag = "2")]
+    pub tried: Vec<FindReading>,
+    #[prost(string, repeated, tag = "3")]
+    pub suggestions: Vec<String>,
+    #[prost(string, tag = "4")]
+    pub next_page_token: String,
+}
+
+/// `polynym.v1.FoundUser`.
+#[derive(Clone, PartialEq, Message)]
+pub struct FoundUser {
+    /// A `polynym.v1.User`.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub user: Bytes,
+    #[prost(message, repeated, tag = "2")]
+    pub reasons: Vec<FindReading>,
+    #[prost(string, tag = "3")]
+    pub merged_from: String,
 }
 
 /// `polynym.v1.ExportUsersResponse`.

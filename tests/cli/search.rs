@@ -157,3 +157,26 @@ fn times_need_an_offset() {
     let found = server.run(&["user", "search", "--json", "attributes.on = 2026-01-31T12:00:00Z"]);
     assert_eq!(json(&found).len(), 1);
 }
+
+#[test]
+fn users_are_found_by_what_one_knows_of_them() {
+    let server = Server::start(&["--sample"]);
+    let found = server.run(&["find", "Joe <joe.smith@example.com>"]);
+    let text = stdout(&found);
+    assert!(text.contains("Joe Smith") && text.contains("email joe.smith@example.com"), "{text}");
+    assert_eq!(stderr(&found), "");
+
+    let found = json(&server.run(&["find", "gross juergen", "--json"]));
+    assert_eq!(found[0]["user"]["displayName"], "Jürgen Groß");
+    assert_eq!(found[0]["reasons"][0]["way"], "FIND_WAY_NAME");
+
+    let similar = server.run(&["find", "joe smithh"]);
+    assert!(stdout(&similar).contains("Joe Smith"), "{}", stdout(&similar));
+    assert_eq!(stderr(&similar), "did you mean smith?\n");
+
+    let nobody = server.run(&["find", "zzzzzz"]);
+    assert!(nobody.status.success() && stdout(&nobody).is_empty());
+    let tried = "handle zzzzzz; words of the name: zzzzzz; email that begins with zzzzzz";
+    assert_eq!(stderr(&nobody), format!("nobody is found by {tried}\n"));
+    assert_fails(&server.run(&["find", " "]), 1, &["is empty"]);
+}

@@ -13,6 +13,7 @@ mod bulk;
 mod changes;
 mod duplicates;
 mod exports;
+mod find;
 mod history;
 mod imports;
 mod inbox;

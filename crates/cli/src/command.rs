@@ -14,6 +14,9 @@ pub enum Command {
     /// Find the users that identifiers belong to.
     #[command(after_help = resolve::EXAMPLES)]
     Resolve(resolve::Resolve),
+    /// Find users by what you know of them: identifiers, names, or parts of these.
+    #[command(after_help = user::find::EXAMPLES)]
+    Find(user::find::Find),
     /// Register, show, change, merge and delete users.
     #[command(subcommand, after_help = user::EXAMPLES)]
     User(user::User),

@@ -39,6 +39,7 @@ use offline::{completions, id, man, openapi, token};
 pub fn run(command: Command, program: clap::Command) -> Result<(), Failure> {
     match command {
         Command::Resolve(command) => client::block_on(resolve::run(command)),
+        Command::Find(command) => client::block_on(user::find::run(command)),
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
         Command::Bulk(command) => client::block_on(bulk::run(command)),

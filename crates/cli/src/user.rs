@@ -3,6 +3,7 @@
 pub mod change;
 mod count;
 mod duplicates;
+pub mod find;
 pub mod history;
 mod lifecycle;
 mod many;

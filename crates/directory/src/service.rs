@@ -13,6 +13,12 @@ pub mod bulk {
 pub mod context;
 pub mod duplicates;
 pub mod expiry;
+pub mod find {
+    //! Finding users by what somebody typed or pasted.
+
+    pub mod read;
+    pub mod reading;
+}
 pub mod history;
 pub mod inbox;
 pub mod log_pause;

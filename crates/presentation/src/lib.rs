@@ -9,6 +9,7 @@ pub mod change;
 pub mod count;
 pub mod duration;
 pub mod event;
+pub mod find;
 pub mod pasted;
 pub mod policy;
 pub mod state;

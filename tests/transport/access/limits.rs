@@ -111,7 +111,8 @@ fn request_of_nobody(method: &MethodDescriptor) -> DynamicMessage {
     );
     let nobody = Value::Message(decoded.unwrap());
     let id = Value::String("20be0ffc-314a-bd53-7a50-013a65ca76d2".to_owned());
-    for (field, value) in [("user_id", &id), ("identifier", &nobody)] {
+    let text = Value::String("nobody".to_owned());
+    for (field, value) in [("user_id", &id), ("identifier", &nobody), ("text", &text)] {
         let _ = request.try_set_field_by_name(field, value.clone());
     }
     for (field, value) in [("user_ids", id), ("identifiers", nobody)] {

@@ -217,6 +217,32 @@ async fn plans_of_searches_are_for_admins() {
     assert_eq!(search(&admin, true).await, Ok(true));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resolver_finds_by_identifiers_alone() {
+    let callers = Callers::new();
+    let [resolver, viewer] = ["resolver", "viewer"].map(|role| callers.create(role, role, "*"));
+    let server = callers.serve(&["--sample"]);
+    let channel = connect(&server).await;
+    let find = async |token: &str, text: &str| {
+        let header = format!("Bearer {token}");
+        let request = v1::FindUsersRequest { text: text.to_owned(), ..Default::default() };
+        let path = "/polynym.v1.DirectoryService/FindUsers";
+        let answer: Result<v1::FindUsersResponse, _> =
+            call(&channel, path, Some(&header), request).await;
+        answer.map(|answer| answer.matches.len()).map_err(|status| {
+            let message = status.message().to_owned();
+            (status_details(status).reason, message)
+        })
+    };
+    assert_eq!(find(&viewer, "smith joe").await, Ok(1));
+    assert_eq!(find(&resolver, "Joe <joe.smith@example.com>").await, Ok(1));
+    assert_eq!(find(&resolver, "smith").await, Ok(0), "it is read as a handle");
+    let (reason, message) = find(&resolver, "smith joe").await.unwrap_err();
+    assert_eq!(reason, "ROLE_DENIED");
+    assert!(message.contains("names no identifier") && message.contains("viewer"), "{message}");
+    assert!(!message.contains("smith"), "{message}");
+}
+
 /// A message after the answer would count as a fault of the connection, and HTTP/2 ends it after
 /// 1,024 faults.
 #[tokio::test(flavor = "multi_thread")]

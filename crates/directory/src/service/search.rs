@@ -1,6 +1,6 @@
 //! Searches: choose a path, and read pages of users by it.
 
-mod matching_users;
+pub(super) mod matching_users;
 mod no_match;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! The users that match a filter, batch by batch, for a job.
 
-use super::{PageBuilder, paths, view_to_read};
+use super::{PageBuilder, paths, stale_token, view_to_read};
+use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::bulk::progress::BulkBatch;
 use crate::search::{AccessPath, Filter, PageToken};
@@ -13,7 +14,59 @@ const BATCH_USERS: usize = 100;
 /// Users that are read for a batch.
 const READ_LIMIT: usize = 2_000;
 
+/// A bounded read of the users that a filter finds by an index.
+pub struct PartRequest<'p> {
+    /// The filter. Without a path it finds nobody: all users are never read.
+    pub filter: &'p Filter,
+    /// The end of the part before; empty for the first.
+    pub cursor: &'p [u8],
+    /// The limit of the part.
+    pub limit: PageLimit,
+    /// Users that are read for it.
+    pub read_limit: usize,
+    /// The part of users that the caller needs. The answer may contain more.
+    pub view: View,
+}
+
+/// A part of the users that a filter finds.
+pub struct Part {
+    /// The users.
+    pub users: Vec<EncodedUser>,
+    /// The limit of what follows.
+    pub limit: PageLimit,
+    /// The cursor of the next part; none after the last.
+    pub next: Option<Vec<u8>>,
+}
+
 impl Directory {
+    /// A part of the users that a filter finds by an index.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the tenant's indexes no longer fit the cursor;
+    /// [`Error::TenantNotFound`], [`Error::IndexChanging`], [`Error::Unavailable`].
+    pub(crate) async fn matching_part(
+        &self,
+        context: &RequestContext<'_>,
+        request: PartRequest<'_>,
+    ) -> Result<Part, Error> {
+        let PartRequest { filter, cursor, limit, read_limit, view } = request;
+        let policies = self.policies(&context.tenant).await?;
+        let paths = paths(filter, None, &policies)?;
+        if paths.is_empty() {
+            return Ok(Part { users: Vec::new(), limit, next: None });
+        }
+        let (path, after) = match PageToken::from_bytes(cursor).filter(|_| !cursor.is_empty()) {
+            None => (self.choose(context, paths, false).await?.0, None),
+            Some(token) if paths.contains(&token.path) => (token.path, Some(token.position)),
+            Some(_) => return Err(stale_token()),
+        };
+        let (view, rest) = view_to_read(filter.clone(), &path, view);
+        let mut page = PageBuilder::new(limit, read_limit, path, view, after);
+        let has_more = self.fill_page(context, &rest, &mut page).await?;
+        let next = has_more.then(|| page.token()).flatten().map(|token| token.to_bytes());
+        Ok(Part { users: page.users, limit: page.limit, next })
+    }
+
     /// The next users that match a filter, after `cursor`. An empty cursor begins the search, by
     /// one of the paths that the caller accepts.
     ///

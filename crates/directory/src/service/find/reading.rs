@@ -1,0 +1,269 @@
+//! The ways in which a text is read: pure, and few.
+
+use std::fmt;
+
+use locality_uuid::LocalityId;
+
+use crate::model::attribute_definition::{AttributeDefinition, ValueType};
+use crate::model::policies::Policies;
+use crate::search::{
+    Filter, MAX_NAME_WORDS, Range, Scalar, ScalarRef, TypedName, misspellings, other_umlauts,
+};
+use polynym_identifier::{Kind, RawIdentifier, Rules, is_international, pasted};
+use unicode_normalization::UnicodeNormalization;
+
+/// The attributes whose values are compared with a text.
+const MAX_ATTRIBUTES: usize = 8;
+/// The characters of the start of an address, at least.
+const MIN_START: usize = 3;
+/// The misspellings of a text, at most; those of its first words.
+const MAX_MISSPELLINGS: usize = 1_400;
+
+/// A way in which a text is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As an identifier that the user owns.
+    Identifier,
+    /// As an identifier that is held for the user, who gave it up.
+    Held,
+    /// As the id of the user.
+    UserId,
+    /// As the value of an attribute by which the tenant finds users.
+    Attribute,
+    /// As words of the name, the last of which may go on.
+    Name,
+    /// As the start of an email address.
+    EmailStart,
+    /// As words of the name, one letter of which may be wrong in each.
+    SimilarName,
+}
+
+/// What a text was read as.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Reading {
+    /// The way.
+    pub way: Way,
+    /// The canonical identifier in text form, the id, the value or the words.
+    pub value: String,
+    /// The region of a phone number in national form; else empty.
+    pub region: String,
+    /// The name of the attribute, if it is the value of one; else empty.
+    pub attribute: String,
+}
+
+impl Reading {
+    fn new(way: Way, value: impl Into<String>) -> Self {
+        let (region, attribute) = (String::new(), String::new());
+        Self { way, value: value.into(), region, attribute }
+    }
+}
+
+/// Shows only the way: values are personal data.
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reading({:?}, …)", self.way)
+    }
+}
+
+/// A reading that an index answers, with the users whom it finds. Its filter never needs a scan.
+pub struct Search {
+    pub reading: Reading,
+    pub filter: Filter,
+}
+
+/// The readings of a text, the likeliest first.
+pub struct Readings<'t> {
+    pub identifiers: Vec<(Reading, RawIdentifier<'t>)>,
+    pub id: Option<(Reading, LocalityId)>,
+    pub searches: Vec<Search>,
+}
+
+impl<'t> Readings<'t> {
+    /// Reads a text. Numbers in national form are of each of `regions`.
+    pub fn new(text: &'t str, regions: &[&'t str], policies: &Policies, rules: Rules) -> Self {
+        let text = text.trim();
+        let mut identifiers: Vec<(Reading, RawIdentifier<'_>)> = Vec::new();
+        for raw in pasted::identifiers(text, regions).into_iter().chain(pasted::guesses(text)) {
+            let reading = identifier(raw, rules);
+            if identifiers.iter().all(|(own, _)| *own != reading) {
+                identifiers.push((reading, raw));
+            }
+        }
+        let id =
+            text.parse().ok().map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
+        let mut searches = Vec::new();
+        if id.is_none() {
+            searches.extend(attributes(text, policies));
+            searches.extend(names(text));
+            searches.extend(email_start(text, rules));
+        }
+        Self { identifiers, id, searches }
+    }
+
+    /// All readings.
+    pub fn tried(&self) -> Vec<Reading> {
+        let identifiers = self.identifiers.iter().map(|(reading, _)| reading);
+        let id = self.id.iter().map(|(reading, _)| reading);
+        let searches = self.searches.iter().map(|search| &search.reading);
+        identifiers.chain(id).chain(searches).cloned().collect()
+    }
+
+    /// The same without what only those may search who may see all users.
+    pub fn identifiers_only(self) -> Self {
+        Self { id: None, searches: Vec::new(), ..self }
+    }
+}
+
+/// The reading of an identifier. One that the rules reject is shown as it was typed.
+fn identifier(raw: RawIdentifier<'_>, rules: Rules) -> Reading {
+    let canonical = rules.parse(raw).map(|identifier| identifier.to_string());
+    let region = match raw {
+        RawIdentifier::Phone { number, region } if !is_international(number) => {
+            region.to_ascii_uppercase()
+        }
+        _ => String::new(),
+    };
+    let value = canonical.unwrap_or_else(|_| raw.to_string());
+    Reading { region, ..Reading::new(Way::Identifier, value) }
+}
+
+/// The searches for values of attributes by which the tenant finds users.
+fn attributes(text: &str, policies: &Policies) -> Vec<Search> {
+    if text.is_empty() || !ScalarRef::Text(text).is_searched() {
+        return Vec::new();
+    }
+    let search = |(name, definition): (&str, &AttributeDefinition)| {
+        let reading = Reading { attribute: name.to_owned(), ..Reading::new(Way::Attribute, text) };
+        let values = Some(values(text, definition)).filter(|values| !values.is_empty())?;
+        Some(Search { reading, filter: Filter::of_attribute(name, values) })
+    };
+    policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
+}
+
+/// The values of an attribute as which a text can be read.
+fn values(text: &str, definition: &AttributeDefinition) -> Vec<Scalar> {
+    let number = || {
+        let whole = text.parse().ok().map(Scalar::Int);
+        let real = text.parse().ok().filter(|real: &f64| real.is_finite()).map(Scalar::Double);
+        whole.or(real)
+    };
+    let texts = [text.to_owned(), text.nfc().collect(), text.nfd().collect()];
+    let texts = texts.into_iter().map(Scalar::String);
+    match definition.value_type {
+        None => texts.chain(number()).collect(),
+        Some(ValueType::String | ValueType::List) => texts.collect(),
+        Some(ValueType::Int | ValueType::Double) => number().into_iter().collect(),
+        Some(ValueType::Bool | ValueType::Time) => Vec::new(),
+    }
+}
+
+/// The searches for words of names: as typed, and with other umlauts.
+fn names(text: &str) -> Vec<Search> {
+    let typed = TypedName::new(text, true);
+    let is_short = typed.words().nth(MAX_NAME_WORDS).is_none();
+    let is_name = text.contains(char::is_alphabetic) && !text.contains('@');
+    if !is_short || !is_name || text.contains("://") {
+        return Vec::new();
+    }
+    let others: Vec<_> =
+        other_umlauts(text).iter().map(|other| TypedName::new(other, true)).collect();
+    let mut all = typed.ranges();
+    for other in &others {
+        all.iter_mut().zip(other.ranges()).for_each(|(own, ranges)| own.extend(ranges));
+    }
+    let as_typed = named(Way::Name, &typed, typed.ranges());
+    let respelt = others.first().and_then(|other| named(Way::Name, other, all));
+    as_typed.into_iter().chain(respelt).collect()
+}
+
+fn named(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Search> {
+    let reading = Reading::new(way, name.words().collect::<Vec<_>>().join(" "));
+    Some(Search { reading, filter: Filter::of_words(ranges)? })
+}
+
+/// The search for addresses that start with a word.
+fn email_start(text: &str, rules: Rules) -> Option<Search> {
+    let is_start = |c: char| !c.is_whitespace() && !"<>()[]\",:;/\\".contains(c);
+    let is_long = text.chars().nth(MIN_START - 1).is_some();
+    (is_long && !text.starts_with('@') && text.chars().all(is_start)).then(|| Search {
+        reading: Reading::new(Way::EmailStart, text),
+        filter: Filter::of_starts(Kind::Email, rules.fold_prefix(Kind::Email, text)),
+    })
+}
+
+/// The words that the words of a text may have been meant to be.
+pub fn meant(text: &str) -> Vec<String> {
+    let typed = TypedName::new(text, false);
+    typed.words().flat_map(misspellings).take(MAX_MISSPELLINGS).collect()
+}
+
+/// The search for names that have each word of a text, or one of the `known` words that it may have
+/// been meant to be. None if there are no such words.
+pub fn similar(text: &str, known: &[String]) -> Option<Search> {
+    let typed = TypedName::new(text, true);
+    let mut ranges = typed.ranges();
+    for (word, ranges) in typed.words().zip(&mut ranges) {
+        let meant = misspellings(word);
+        let points = known.iter().filter(|known| meant.contains(*known));
+        ranges.extend(points.map(|known| Range::point(Scalar::String(known.clone()))));
+    }
+    named(Way::SimilarName, &typed, ranges).filter(|_| !known.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The ways in which a text is read, with what each reads.
+    fn read(text: &str, regions: &[&str]) -> Vec<(Way, String)> {
+        let mut policies = Policies::default();
+        let number = AttributeDefinition { find: true, ..AttributeDefinition::default() };
+        policies.attributes.insert("customer".to_owned(), number);
+        let tried = Readings::new(text, regions, &policies, Rules::PRESENT).tried();
+        tried.into_iter().map(|reading| (reading.way, reading.value)).collect()
+    }
+
+    #[test]
+    fn a_text_is_read_in_each_way_that_makes_sense() {
+        use Way::{Attribute, EmailStart, Identifier, Name, UserId};
+        let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
+        for (text, expected) in [
+            (
+                " Mueller ",
+                &[
+                    (Identifier, "handle:mueller"),
+                    (Attribute, "Mueller"),
+                    (Name, "mueller"),
+                    (Name, "muller"),
+                    (EmailStart, "Mueller"),
+                ][..],
+            ),
+            ("Ann Lee", &[(Attribute, "Ann Lee"), (Name, "ann lee")]),
+            ("山田 太郎", &[(Attribute, "山田 太郎"), (Name, "山田 太郎")]),
+            ("", &[]),
+        ] {
+            let found = read(text, &[]);
+            let found: Vec<_> = found.iter().map(|(way, value)| (*way, value.as_str())).collect();
+            assert_eq!(found, expected, "{text}");
+        }
+        assert!(read(id, &[]).contains(&(UserId, id.to_owned())));
+        assert!(read("joe@exam", &[]).contains(&(EmailStart, "joe@exam".to_owned())));
+    }
+
+    #[test]
+    fn readings_are_few_whatever_the_text() {
+        let regions = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES"];
+        for text in ["a b ".repeat(1_024), "0301234567".into(), "a@b.c ".repeat(600)] {
+            assert!(
+                read(&text, &regions).len() <= pasted::MAX_IDENTIFIERS + 2 + MAX_ATTRIBUTES + 4
+            );
+            assert!(meant(&text).len() <= MAX_MISSPELLINGS);
+        }
+    }
+
+    #[test]
+    fn debug_output_hides_values() {
+        let reading = Reading::new(Way::Name, "canary");
+        assert_eq!(format!("{reading:?}"), "Reading(Name, …)");
+    }
+}

@@ -1,0 +1,50 @@
+//! The ways in which FindUsers reads a text, in words.
+
+use polynym_proto::v1::{FindReading, FindWay};
+
+/// What a text was read as, such as `email joe@example.com` or `words of the name: joe smith`.
+pub fn reading(reading: &FindReading) -> String {
+    let FindReading { value, region, attribute, .. } = reading;
+    match reading.way() {
+        FindWay::Identifier => identifier(value, region),
+        FindWay::HeldIdentifier => format!("held for this user: {}", identifier(value, region)),
+        FindWay::UserId => format!("user id {value}"),
+        FindWay::Attribute => format!("{attribute} {value}"),
+        FindWay::Name => format!("words of the name: {value}"),
+        FindWay::EmailStart => format!("email that begins with {value}"),
+        FindWay::SimilarName => format!("words that are like {value}"),
+        FindWay::Unspecified => value.clone(),
+    }
+}
+
+/// An identifier in text form, as kind and value.
+fn identifier(text: &str, region: &str) -> String {
+    let (kind, value) = text.split_once(':').unwrap_or(("", text));
+    match region {
+        "" => format!("{kind} {value}"),
+        region => format!("{kind} {value} in {region}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_are_said_in_words() {
+        let said = |way: FindWay, value: &str, region: &str| {
+            let (value, region) = (value.to_owned(), region.to_owned());
+            let attribute = "customer".to_owned();
+            super::reading(&FindReading { way: way.into(), value, region, attribute })
+        };
+        for (way, value, region, expected) in [
+            (FindWay::Identifier, "email:a@b.c", "", "email a@b.c"),
+            (FindWay::Identifier, "phone:+4930123456", "DE", "phone +4930123456 in DE"),
+            (FindWay::HeldIdentifier, "handle:joe", "", "held for this user: handle joe"),
+            (FindWay::Attribute, "42", "", "customer 42"),
+            (FindWay::SimilarName, "jonh", "", "words that are like jonh"),
+        ] {
+            assert_eq!(said(way, value, region), expected);
+        }
+    }
+}

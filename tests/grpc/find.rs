@@ -1,0 +1,242 @@
+//! FindUsers: what people type and paste, and whom it finds.
+
+use tonic::Code;
+
+use super::{email, fresh, handle, phone, social, user};
+use crate::support::calls::{Client, text};
+use crate::support::status::status_details;
+use polynym_proto::v1;
+use v1::FindWay;
+
+fn typed(text: &str) -> v1::FindUsersRequest {
+    v1::FindUsersRequest { text: text.to_owned(), ..Default::default() }
+}
+
+async fn page(client: &mut Client, request: v1::FindUsersRequest) -> v1::FindUsersResponse {
+    client.directory.find_users(request).await.unwrap().into_inner()
+}
+
+/// The names of the users whom a text finds, each with the way of its first reason.
+async fn found(client: &mut Client, text: &str) -> Vec<(String, FindWay)> {
+    let matches = page(client, typed(text)).await.matches;
+    let first = |found: v1::FoundUser| {
+        let way = found.reasons.first().map_or(FindWay::Unspecified, v1::FindReading::way);
+        (found.user.unwrap().display_name, way)
+    };
+    matches.into_iter().map(first).collect()
+}
+
+/// The names of the users whom a text finds.
+async fn names(client: &mut Client, text: &str) -> Vec<String> {
+    found(client, text).await.into_iter().map(|(name, _)| name).collect()
+}
+
+async fn people(client: &mut Client) -> Vec<v1::User> {
+    let mut people = Vec::new();
+    for (name, identifiers) in [
+        ("Ann Lee", vec![email("ann@example.com"), phone("030 1234567", "DE"), handle("annie")]),
+        ("José Müller", vec![email("jose@example.at"), phone("01 5120000", "AT")]),
+        ("Jon Mueller", vec![email("jon.m@example.com"), social("github", "583231")]),
+        ("Anna Øster", vec![email("oester@example.dk")]),
+        ("Marianne Smith", vec![handle("ann")]),
+    ] {
+        people.push(client.create(user(name, identifiers)).await.unwrap());
+    }
+    people
+}
+
+#[tokio::test]
+async fn identifiers_are_found_as_people_paste_them() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    for (text, name) in [
+        ("Ann Lee <Ann@example.com>", "Ann Lee"),
+        ("mailto:ann@example.com", "Ann Lee"),
+        ("\u{200b}ann@example.com.", "Ann Lee"),
+        ("tel:+49-30-1234567", "Ann Lee"),
+        ("+49 30 1234567 ext. 12", "Ann Lee"),
+        ("+٤٩ ٣٠ ١٢٣٤٥٦٧", "Ann Lee"),
+        ("annie", "Ann Lee"),
+        ("@annie", "Ann Lee"),
+        ("github:583231", "Jon Mueller"),
+        ("github/583231", "Jon Mueller"),
+    ] {
+        let found = found(&mut client, text).await;
+        assert_eq!(found.first(), Some(&(name.to_owned(), FindWay::Identifier)), "{text}");
+    }
+    let both = names(&mut client, "ann@example.com, jose@example.at; nobody@example.com").await;
+    assert_eq!(both, ["Ann Lee", "José Müller"]);
+}
+
+#[tokio::test]
+async fn numbers_without_a_country_are_tried_in_the_countries_of_the_tenant() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    assert!(names(&mut client, "030 1234567").await.is_empty());
+    let policies = |regions: &[&str]| v1::Policies {
+        phone_regions: regions.iter().map(ToString::to_string).collect(),
+        ..Default::default()
+    };
+    client.govern(policies(&["DE", "AT"])).await.unwrap();
+    for (text, name, region) in
+        [("030 1234567", "Ann Lee", "DE"), ("01 5120000", "José Müller", "AT")]
+    {
+        let page = page(&mut client, typed(text)).await;
+        assert_eq!(page.matches[0].user.as_ref().unwrap().display_name, name);
+        assert_eq!(page.matches[0].reasons[0].region, region, "{text}");
+    }
+    let request = v1::FindUsersRequest { region: "US".to_owned(), ..typed("030 1234567") };
+    assert!(page(&mut client, request).await.matches.is_empty());
+    let many: Vec<_> = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES", "DK"].into();
+    for wrong in [&["XX"][..], &["de"], &["DE", "DE"], &many] {
+        let refused = status_details(client.govern(policies(wrong)).await.unwrap_err());
+        assert_eq!(refused.fields, ["policies.phone_regions"], "{wrong:?}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_found_by_words_in_any_spelling() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    for (text, expected) in [
+        ("müller jose", &["José Müller"][..]),
+        ("muller", &["José Müller"]),
+        ("Øster", &["Anna Øster"]),
+        ("oester anna", &["Anna Øster"]),
+        ("lee a", &["Ann Lee"]),
+        ("smith", &["Marianne Smith"]),
+        ("lee smith", &[]),
+    ] {
+        assert_eq!(names(&mut client, text).await, expected, "{text}");
+    }
+    for text in ["Mueller", "MÜLLER"] {
+        let mut both = names(&mut client, text).await;
+        both.sort();
+        assert_eq!(both, ["Jon Mueller", "José Müller"], "{text}");
+    }
+    let starts = found(&mut client, "jon.m@ex").await;
+    assert_eq!(starts, [("Jon Mueller".to_owned(), FindWay::EmailStart)]);
+}
+
+#[tokio::test]
+async fn a_user_is_found_once_with_all_reasons_the_likeliest_first() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    let page = page(&mut client, typed("ann")).await;
+    let names: Vec<_> =
+        page.matches.iter().map(|found| &*found.user.as_ref().unwrap().display_name).collect();
+    assert_eq!(names, ["Marianne Smith", "Ann Lee", "Anna Øster"]);
+    let ways =
+        |n: usize| -> Vec<_> { page.matches[n].reasons.iter().map(v1::FindReading::way).collect() };
+    assert_eq!(ways(0), [FindWay::Identifier]);
+    assert_eq!(ways(1), [FindWay::Name, FindWay::EmailStart]);
+    assert_eq!(page.matches[0].reasons[0].value, "handle:ann");
+    let tried: Vec<_> = page.tried.iter().map(v1::FindReading::way).collect();
+    assert_eq!(tried, [FindWay::Identifier, FindWay::Name, FindWay::EmailStart]);
+}
+
+#[tokio::test]
+async fn pages_have_each_user_once() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    let mut request = v1::FindUsersRequest { page_size: 1, ..typed("ann") };
+    let mut names = Vec::new();
+    loop {
+        let page = page(&mut client, request.clone()).await;
+        assert!(page.matches.len() <= 1);
+        names.extend(page.matches.into_iter().map(|found| found.user.unwrap().display_name));
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+        let other = v1::FindUsersRequest { text: "lee".to_owned(), ..request.clone() };
+        let refused = client.directory.find_users(other).await.unwrap_err();
+        assert_eq!(status_details(refused).reason, "PAGE_TOKEN_INVALID");
+    }
+    assert_eq!(names, ["Marianne Smith", "Ann Lee", "Anna Øster"]);
+}
+
+#[tokio::test]
+async fn a_wrong_letter_is_forgiven_if_nobody_is_found_otherwise() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    let page = page(&mut client, typed("Marianne Smyth")).await;
+    assert_eq!(page.suggestions, ["smith"]);
+    assert_eq!(page.matches[0].user.as_ref().unwrap().display_name, "Marianne Smith");
+    assert_eq!(page.matches[0].reasons[0].way(), FindWay::SimilarName);
+    for (text, name) in [("mairanne", "Marianne Smith"), ("smth", "Marianne Smith")] {
+        assert_eq!(names(&mut client, text).await, [name], "{text}");
+    }
+    let nobody = self::page(&mut client, typed("zzzzzz")).await;
+    assert!(nobody.matches.is_empty() && nobody.suggestions.is_empty());
+    assert!(!nobody.tried.is_empty());
+}
+
+#[tokio::test]
+async fn attributes_that_the_tenant_marks_find_users() {
+    let (_server, mut client) = fresh().await;
+    let mut ann = user("Ann", vec![handle("ann")]);
+    ann.attributes.insert("customer".to_owned(), text("K-42"));
+    let number = v1::attribute_value::Kind::IntValue(77_001);
+    ann.attributes.insert("account".to_owned(), v1::AttributeValue { kind: Some(number) });
+    client.create(ann).await.unwrap();
+    assert!(names(&mut client, "K-42").await.is_empty());
+    let definition = |name: &str| v1::AttributeDefinition {
+        name: name.to_owned(),
+        find: true,
+        ..Default::default()
+    };
+    let attribute_definitions = vec![definition("customer"), definition("account")];
+    let policies = v1::Policies { attribute_definitions, ..Default::default() };
+    client.govern(policies).await.unwrap();
+    for text in ["K-42", " 77001 "] {
+        let found = found(&mut client, text).await;
+        assert_eq!(found, [("Ann".to_owned(), FindWay::Attribute)], "{text}");
+    }
+    assert!(names(&mut client, "K-4").await.is_empty());
+}
+
+#[tokio::test]
+async fn owners_who_are_gone_are_named_as_such() {
+    let (_server, mut client) = fresh().await;
+    let people = people(&mut client).await;
+    let id = |n: usize| people[n].user_id.clone();
+    client.disable(&id(1)).await.unwrap();
+    client.delete(&id(2)).await.unwrap();
+    client.unlink(&id(4), handle("ann")).await.unwrap();
+    client.merge(&id(0), &id(3)).await.unwrap();
+
+    let one = async |client: &mut Client, text: &str| {
+        let mut matches = page(client, typed(text)).await.matches;
+        assert_eq!(matches.len(), 1, "{text}");
+        matches.remove(0)
+    };
+    let disabled = one(&mut client, "jose@example.at").await;
+    assert_eq!(disabled.user.unwrap().state(), v1::State::Disabled);
+    let deleted = one(&mut client, "github:583231").await;
+    assert_eq!(deleted.user.unwrap().state(), v1::State::Deleted);
+    assert_eq!(deleted.reasons[0].way(), FindWay::Identifier);
+    let held = one(&mut client, "@ann").await;
+    assert_eq!(held.reasons[0].way(), FindWay::HeldIdentifier);
+    assert_eq!(held.user.unwrap().user_id, id(4));
+    let merged = one(&mut client, &id(3)).await;
+    assert_eq!((merged.merged_from, merged.user.unwrap().user_id), (id(3), id(0)));
+    assert_eq!(merged.reasons[0].way(), FindWay::UserId);
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused_without_their_text() {
+    let (_server, mut client) = fresh().await;
+    let long = format!("canary{}", "x".repeat(4_096));
+    for (request, field) in [
+        (typed(" "), "text"),
+        (typed(&long), "text"),
+        (v1::FindUsersRequest { region: "canary".to_owned(), ..typed("a") }, "region"),
+        (v1::FindUsersRequest { page_size: -1, ..typed("a") }, "page_size"),
+    ] {
+        let refused = client.directory.find_users(request).await.unwrap_err();
+        assert_eq!(refused.code(), Code::InvalidArgument);
+        assert!(!refused.message().contains("canary"), "{refused}");
+        assert_eq!(status_details(refused).fields, [field]);
+    }
+}
