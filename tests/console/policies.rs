@@ -159,17 +159,23 @@ async fn attributes_are_defined_and_their_definitions_removed() {
         "team",
         "href=\"/console/t/default/policies/attributes?name=team#define\"",
     ]);
-    let level =
-        [("name", "level"), ("type", "whole number"), ("indexed", "yes"), ("evidence", "yes")];
+    let level = [
+        ("name", "level"),
+        ("type", "whole number"),
+        ("indexed", "yes"),
+        ("evidence", "yes"),
+        ("find", "yes"),
+    ];
     let defined = browser.submit(&page, ATTRIBUTES, &level).await;
     defined.assert_has(&[
         "<th scope=\"row\" dir=\"auto\">level</th>",
         "<td>whole number</td>",
         "<td>evidence</td>",
+        "<td>finds users</td>",
     ]);
     let edit = browser.get(&format!("{ATTRIBUTES}?name=level")).await;
     edit.assert_has(&["<option selected>whole number</option>", "value=\"level\""]);
-    edit.assert_has(&["polynym attribute define level --tenant default --type int --evidence"]);
+    edit.assert_has(&["polynym attribute define level --tenant default --type int --evidence --find"]);
 
     let stale = browser.submit(&page, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
     stale.assert_has(&["Somebody else changed this tenant", "Attribute level", "value=\"born\""]);

@@ -28,6 +28,7 @@ pub async fn call(client: &Client, step: &Value) -> Value {
         directory.normalize_identity: "NormalizeIdentity";
         directory.check_identity: "CheckIdentity";
         directory.search_users: "SearchUsers";
+        directory.find_users: "FindUsers";
         directory.list_history: "ListHistory";
         directory.list_owners: "ListOwners";
         directory.list_events: "ListEvents";

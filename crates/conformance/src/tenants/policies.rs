@@ -43,6 +43,7 @@ fn all() -> PolicyUpdate {
         inbox_limit: Some(20),
         rule_notices: Some(true),
         reserved_handles: Some(Some(["boss".to_owned()].into())),
+        phone_regions: Some(vec!["DE".to_owned(), "AT".to_owned()]),
         ..PolicyUpdate::default()
     }
 }
