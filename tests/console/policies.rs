@@ -175,7 +175,9 @@ async fn attributes_are_defined_and_their_definitions_removed() {
     ]);
     let edit = browser.get(&format!("{ATTRIBUTES}?name=level")).await;
     edit.assert_has(&["<option selected>whole number</option>", "value=\"level\""]);
-    edit.assert_has(&["polynym attribute define level --tenant default --type int --evidence --find"]);
+    edit.assert_has(&[
+        "polynym attribute define level --tenant default --type int --evidence --find",
+    ]);
 
     let stale = browser.submit(&page, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
     stale.assert_has(&["Somebody else changed this tenant", "Attribute level", "value=\"born\""]);

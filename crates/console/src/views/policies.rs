@@ -38,7 +38,7 @@ pub fn changes(before: &Policies, after: &Policies) -> Vec<PolicyChange> {
         after: text(policy, after),
         warning: warning(policy, before, after),
     });
-    let handles = handles_change(before, after);
+    let lists = [handles_change(before, after), regions_change(before, after)];
     let (old, new) = (definitions(before), definitions(after));
     let mut names: Vec<_> = old.keys().chain(new.keys()).copied().collect();
     names.sort_unstable();
@@ -52,7 +52,7 @@ pub fn changes(before: &Policies, after: &Policies) -> Vec<PolicyChange> {
         after: defined(&new, name),
         warning: String::new(),
     });
-    let all = listed.chain([handles]).chain(definitions);
+    let all = listed.chain(lists).chain(definitions);
     let changed = all.filter(|change| change.before != change.after);
     changed
         .map(|change| PolicyChange {
@@ -106,6 +106,19 @@ fn handles_change(before: &Policies, after: &Policies) -> PolicyChange {
     };
     PolicyChange {
         label: "Reserved handles".to_owned(),
+        before: list(before),
+        after: list(after),
+        warning: String::new(),
+    }
+}
+
+fn regions_change(before: &Policies, after: &Policies) -> PolicyChange {
+    let list = |policies: &Policies| match &policies.phone_regions[..] {
+        [] => "none".to_owned(),
+        regions => regions.join(", "),
+    };
+    PolicyChange {
+        label: "Countries of phone numbers".to_owned(),
         before: list(before),
         after: list(after),
         warning: String::new(),

@@ -39,8 +39,8 @@ pub trait Search: Send + Sync + 'static {
     async fn probe(&self, tenant: &Tenant, path: &AccessPath, limit: usize)
     -> Result<usize, Error>;
 
-    /// Those of `words` that names in `tenant` have as a [form](crate::search::Field::NameForm), in no order: all
-    /// of them, or those of the names of some users, if many users have such names.
+    /// Those of `words` that names in `tenant` have as a [form](crate::search::Field::NameForm), in
+    /// no order: all of them, or those of the names of some users, if many users have such names.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the store does not answer.
