@@ -2,7 +2,7 @@
 
 use polynym_proto::v1::{FindReading, FindWay};
 
-/// What a text was read as, such as `email joe@example.com` or `words of the name: joe smith`.
+/// A reading in words, such as `email joe@example.com` or `words of the name: joe smith`.
 pub fn reading(reading: &FindReading) -> String {
     let FindReading { value, region, attribute, .. } = reading;
     match reading.way() {

@@ -22,8 +22,8 @@ const PAGE_SIZE: usize = 50;
 
 #[derive(Args)]
 pub struct Find {
-    /// What you know of a user: an identifier or a list of them, an id, words of the name, the
-    /// start of an address, or the value of an attribute that is defined with --find.
+    /// An identifier or a list of them, an id, words of the name, the start of an email address, or
+    /// the value of an attribute that is defined with --find.
     #[arg(value_name = "TEXT")]
     text: String,
     /// The country of phone numbers without one, such as DE; by default those of the tenant.

@@ -90,7 +90,7 @@ pub fn is_national_number(text: &str) -> bool {
     matches!(candidates[..], [RawIdentifier::Phone { number, .. }] if !is_international(number))
 }
 
-/// What a text may be, the likeliest first.
+/// The identifiers that a text may be, valid or not, the likeliest first.
 fn candidates<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<'a>> {
     if let Some(address) = email_within(text) {
         return vec![RawIdentifier::Email(address)];

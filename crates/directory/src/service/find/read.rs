@@ -30,7 +30,7 @@ const MAX_SUGGESTIONS: usize = 8;
 /// A text to find users by.
 #[derive(Clone, Copy, Debug)]
 pub struct FindRequest<'r> {
-    /// What somebody typed or pasted.
+    /// The text, as typed or pasted.
     pub text: &'r str,
     /// The region of phone numbers in national form; empty for none.
     pub region: &'r str,

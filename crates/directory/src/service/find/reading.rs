@@ -38,7 +38,7 @@ pub enum Way {
     SimilarName,
 }
 
-/// What a text was read as.
+/// A text, read in one way.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Reading {
     /// The way.
