@@ -160,14 +160,14 @@ async fn pages_have_each_user_once() {
 async fn a_wrong_letter_is_forgiven_if_nobody_is_found_otherwise() {
     let (_server, mut client) = fresh().await;
     people(&mut client).await;
-    let page = page(&mut client, typed("Marianne Smyth")).await;
-    assert_eq!(page.suggestions, ["smith"]);
-    assert_eq!(page.matches[0].user.as_ref().unwrap().display_name, "Marianne Smith");
-    assert_eq!(page.matches[0].reasons[0].way(), FindWay::SimilarName);
+    let similar = page(&mut client, typed("Marianne Smyth")).await;
+    assert_eq!(similar.suggestions, ["smith"]);
+    assert_eq!(similar.matches[0].user.as_ref().unwrap().display_name, "Marianne Smith");
+    assert_eq!(similar.matches[0].reasons[0].way(), FindWay::SimilarName);
     for (text, name) in [("mairanne", "Marianne Smith"), ("smth", "Marianne Smith")] {
         assert_eq!(names(&mut client, text).await, [name], "{text}");
     }
-    let nobody = self::page(&mut client, typed("zzzzzz")).await;
+    let nobody = page(&mut client, typed("zzzzzz")).await;
     assert!(nobody.matches.is_empty() && nobody.suggestions.is_empty());
     assert!(!nobody.tried.is_empty());
 }

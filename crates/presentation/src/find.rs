@@ -35,7 +35,7 @@ mod tests {
         let said = |way: FindWay, value: &str, region: &str| {
             let (value, region) = (value.to_owned(), region.to_owned());
             let attribute = "customer".to_owned();
-            super::reading(&FindReading { way: way.into(), value, region, attribute })
+            reading(&FindReading { way: way.into(), value, region, attribute })
         };
         for (way, value, region, expected) in [
             (FindWay::Identifier, "email:a@b.c", "", "email a@b.c"),

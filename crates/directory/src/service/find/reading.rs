@@ -65,16 +65,21 @@ impl fmt::Debug for Reading {
     }
 }
 
-/// A reading that an index answers, with the users whom it finds. Its filter never needs a scan.
+/// A reading that finds users by an index, and never needs a scan.
 pub struct Search {
+    /// The reading.
     pub reading: Reading,
+    /// The users whom it finds.
     pub filter: Filter,
 }
 
 /// The readings of a text, the likeliest first.
 pub struct Readings<'t> {
+    /// Identifiers, each once.
     pub identifiers: Vec<(Reading, RawIdentifier<'t>)>,
+    /// The id of a user.
     pub id: Option<(Reading, LocalityId)>,
+    /// The readings that find users by an index.
     pub searches: Vec<Search>,
 }
 
