@@ -31,23 +31,26 @@ const PAIRS: [[char; 2]; 7] =
 /// assert_eq!(texts("Ann Lee"), [""; 0]);
 /// ```
 pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<'a>> {
-    let mut found = readings(text, regions);
+    let is_list = text.contains(is_list_separator);
+    let listed = if is_list { several(text, is_list_separator, regions) } else { None };
+    let mut found = listed.unwrap_or_else(|| readings(text, regions));
     if found.is_empty() {
-        let is_separator = match text.contains(is_list_separator) {
-            true => is_list_separator,
-            false => char::is_whitespace,
-        };
-        let parts = text.split(is_separator).filter(|part| !part.trim().is_empty());
-        for part in parts.take(MAX_IDENTIFIERS) {
-            let own = readings(part, regions);
-            if own.is_empty() {
-                return Vec::new();
-            }
-            found.extend(own);
-        }
+        found = several(text, char::is_whitespace, regions).unwrap_or_default();
     }
     found.truncate(MAX_IDENTIFIERS);
     found
+}
+
+/// The identifiers of a list. None if a part of it is no identifier.
+fn several<'a>(
+    text: &'a str,
+    is_separator: fn(char) -> bool,
+    regions: &[&'a str],
+) -> Option<Vec<RawIdentifier<'a>>> {
+    let parts = text.split(is_separator).filter(|part| !part.trim().is_empty());
+    let readings = parts.take(MAX_IDENTIFIERS).map(|part| readings(part, regions));
+    let all = readings.map(|own| Some(own).filter(|own| !own.is_empty()));
+    Some(all.collect::<Option<Vec<_>>>()?.concat())
 }
 
 /// The readings of a text that names one identifier, the likeliest first: all are valid. Numbers in
