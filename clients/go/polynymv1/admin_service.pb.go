@@ -509,8 +509,11 @@ type Policies struct {
 	// whose verification is at least so much older, or who has none. At most ten years. Absent or zero: never; then
 	// `verified_wins` alone decides.
 	PhoneTakeoverAfter *durationpb.Duration `protobuf:"bytes,19,opt,name=phone_takeover_after,json=phoneTakeoverAfter,proto3" json:"phone_takeover_after,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The countries in which FindUsers reads phone numbers without a country, if its request names none: codes of ISO 3166
+	// in capitals, such as `DE`; at most 8, the likeliest first. Empty by default.
+	PhoneRegions  []string `protobuf:"bytes,20,rep,name=phone_regions,json=phoneRegions,proto3" json:"phone_regions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Policies) Reset() {
@@ -676,6 +679,13 @@ func (x *Policies) GetPhoneTakeoverAfter() *durationpb.Duration {
 	return nil
 }
 
+func (x *Policies) GetPhoneRegions() []string {
+	if x != nil {
+		return x.PhoneRegions
+	}
+	return nil
+}
+
 // A tenant's definition of an attribute.
 type AttributeDefinition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -691,7 +701,10 @@ type AttributeDefinition struct {
 	IndexChangeTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=index_change_time,json=indexChangeTime,proto3" json:"index_change_time,omitempty"`
 	// Whether FindDuplicates takes users of one display name with the same value of the attribute, such as a birth date,
 	// for the same person.
-	Evidence      bool `protobuf:"varint,5,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	Evidence bool `protobuf:"varint,5,opt,name=evidence,proto3" json:"evidence,omitempty"`
+	// Whether FindUsers finds users by a value of the attribute, such as a customer number. Needs the index. FindUsers
+	// compares with at most 8 attributes, the first by name.
+	Find          bool `protobuf:"varint,6,opt,name=find,proto3" json:"find,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -757,6 +770,13 @@ func (x *AttributeDefinition) GetIndexChangeTime() *timestamppb.Timestamp {
 func (x *AttributeDefinition) GetEvidence() bool {
 	if x != nil {
 		return x.Evidence
+	}
+	return false
+}
+
+func (x *AttributeDefinition) GetFind() bool {
+	if x != nil {
+		return x.Find
 	}
 	return false
 }
@@ -4860,7 +4880,7 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x04etag\x18\x05 \x01(\tR\x04etag\x12;\n" +
 	"\vdelete_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"deleteTime\x12!\n" +
-	"\fdelete_users\x18\a \x01(\bR\vdeleteUsersJ\x04\b\b\x10\t\"\xfe\b\n" +
+	"\fdelete_users\x18\a \x01(\bR\vdeleteUsersJ\x04\b\b\x10\t\"\xa3\t\n" +
 	"\bPolicies\x12'\n" +
 	"\x05holds\x18\x01 \x01(\v2\x11.polynym.v1.HoldsR\x05holds\x12'\n" +
 	"\x0fhide_unverified\x18\x02 \x01(\bR\x0ehideUnverified\x12#\n" +
@@ -4883,13 +4903,15 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x13history_change_time\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x11historyChangeTime\x12J\n" +
 	"\x13history_extend_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\x11historyExtendTime\x12S\n" +
 	"\x18history_former_retention\x18\x12 \x01(\v2\x19.google.protobuf.DurationR\x16historyFormerRetention\x12K\n" +
-	"\x14phone_takeover_after\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x12phoneTakeoverAfter\"\xe7\x01\n" +
+	"\x14phone_takeover_after\x18\x13 \x01(\v2\x19.google.protobuf.DurationR\x12phoneTakeoverAfter\x12#\n" +
+	"\rphone_regions\x18\x14 \x03(\tR\fphoneRegions\"\xfb\x01\n" +
 	"\x13AttributeDefinition\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
 	"\aindexed\x18\x02 \x01(\bH\x00R\aindexed\x88\x01\x01\x12-\n" +
 	"\x04type\x18\x03 \x01(\x0e2\x19.polynym.v1.AttributeTypeR\x04type\x12F\n" +
 	"\x11index_change_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x0findexChangeTime\x12\x1a\n" +
-	"\bevidence\x18\x05 \x01(\bR\bevidenceB\n" +
+	"\bevidence\x18\x05 \x01(\bR\bevidence\x12\x12\n" +
+	"\x04find\x18\x06 \x01(\bR\x04findB\n" +
 	"\n" +
 	"\b_indexed\"+\n" +
 	"\x0fReservedHandles\x12\x18\n" +

@@ -84,6 +84,79 @@ func (Consistency) EnumDescriptor() ([]byte, []int) {
 	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{0}
 }
 
+// A way in which FindUsers reads a text.
+type FindWay int32
+
+const (
+	// A way that this program does not know.
+	FindWay_FIND_WAY_UNSPECIFIED FindWay = 0
+	// As an identifier that the user owns.
+	FindWay_FIND_WAY_IDENTIFIER FindWay = 1
+	// As an identifier that is held for the user, who gave it up.
+	FindWay_FIND_WAY_HELD_IDENTIFIER FindWay = 2
+	// As the id of the user, or of a user who was merged into it.
+	FindWay_FIND_WAY_USER_ID FindWay = 3
+	// As the value of an attribute that the tenant defines with `find`.
+	FindWay_FIND_WAY_ATTRIBUTE FindWay = 4
+	// As words of the display name, in any order; the last one may go on.
+	FindWay_FIND_WAY_NAME FindWay = 5
+	// As the start of an email address.
+	FindWay_FIND_WAY_EMAIL_START FindWay = 6
+	// As words of the display name, in each of which a letter may be wrong. Tried if the text finds nobody otherwise.
+	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
+)
+
+// Enum value maps for FindWay.
+var (
+	FindWay_name = map[int32]string{
+		0: "FIND_WAY_UNSPECIFIED",
+		1: "FIND_WAY_IDENTIFIER",
+		2: "FIND_WAY_HELD_IDENTIFIER",
+		3: "FIND_WAY_USER_ID",
+		4: "FIND_WAY_ATTRIBUTE",
+		5: "FIND_WAY_NAME",
+		6: "FIND_WAY_EMAIL_START",
+		7: "FIND_WAY_SIMILAR_NAME",
+	}
+	FindWay_value = map[string]int32{
+		"FIND_WAY_UNSPECIFIED":     0,
+		"FIND_WAY_IDENTIFIER":      1,
+		"FIND_WAY_HELD_IDENTIFIER": 2,
+		"FIND_WAY_USER_ID":         3,
+		"FIND_WAY_ATTRIBUTE":       4,
+		"FIND_WAY_NAME":            5,
+		"FIND_WAY_EMAIL_START":     6,
+		"FIND_WAY_SIMILAR_NAME":    7,
+	}
+)
+
+func (x FindWay) Enum() *FindWay {
+	p := new(FindWay)
+	*p = x
+	return p
+}
+
+func (x FindWay) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FindWay) Descriptor() protoreflect.EnumDescriptor {
+	return file_polynym_v1_directory_service_proto_enumTypes[1].Descriptor()
+}
+
+func (FindWay) Type() protoreflect.EnumType {
+	return &file_polynym_v1_directory_service_proto_enumTypes[1]
+}
+
+func (x FindWay) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FindWay.Descriptor instead.
+func (FindWay) EnumDescriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{1}
+}
+
 // Resolves an identifier.
 type ResolveIdentityRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1083,6 +1156,310 @@ func (x *SearchUsersResponse) GetUnreadableUserIds() []string {
 	return nil
 }
 
+// Finds users by a text.
+type FindUsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant to look in. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The text, as typed or pasted; at most 4,096 bytes.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The country of phone numbers without one, as a code of ISO 3166 such as `DE`. Empty: the countries of the tenant's
+	// policy `phone_regions`.
+	Region string `protobuf:"bytes,3,opt,name=region,proto3" json:"region,omitempty"`
+	// The maximum number of users to return: 10 by default, and at most 50. A page may have fewer, even none, without
+	// being the last.
+	PageSize int32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// The `next_page_token` of the previous page, for the same tenant, text and region. Valid for a day.
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// The fields of the users to return, such as `user_id`. Absent: all fields.
+	ReadMask      *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindUsersRequest) Reset() {
+	*x = FindUsersRequest{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindUsersRequest) ProtoMessage() {}
+
+func (x *FindUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindUsersRequest.ProtoReflect.Descriptor instead.
+func (*FindUsersRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *FindUsersRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *FindUsersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *FindUsersRequest) GetReadMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.ReadMask
+	}
+	return nil
+}
+
+// A text, read in one way.
+type FindReading struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The way.
+	Way FindWay `protobuf:"varint,1,opt,name=way,proto3,enum=polynym.v1.FindWay" json:"way,omitempty"`
+	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute; the words, without accents
+	// and case; or the start of the address.
+	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	// The country in which a phone number without one was read. Otherwise empty.
+	Region string `protobuf:"bytes,3,opt,name=region,proto3" json:"region,omitempty"`
+	// The name of the attribute. Empty for other ways.
+	Attribute     string `protobuf:"bytes,4,opt,name=attribute,proto3" json:"attribute,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindReading) Reset() {
+	*x = FindReading{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindReading) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindReading) ProtoMessage() {}
+
+func (x *FindReading) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindReading.ProtoReflect.Descriptor instead.
+func (*FindReading) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *FindReading) GetWay() FindWay {
+	if x != nil {
+		return x.Way
+	}
+	return FindWay_FIND_WAY_UNSPECIFIED
+}
+
+func (x *FindReading) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *FindReading) GetRegion() string {
+	if x != nil {
+		return x.Region
+	}
+	return ""
+}
+
+func (x *FindReading) GetAttribute() string {
+	if x != nil {
+		return x.Attribute
+	}
+	return ""
+}
+
+// A user whom a text finds.
+type FoundUser struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user, in any state: `state` says whether it is disabled, or deleted and can be restored.
+	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	// All readings that find it, the likeliest first.
+	Reasons []*FindReading `protobuf:"bytes,2,rep,name=reasons,proto3" json:"reasons,omitempty"`
+	// The id of the user who was found, if it was merged into this one. Otherwise empty.
+	MergedFrom    string `protobuf:"bytes,3,opt,name=merged_from,json=mergedFrom,proto3" json:"merged_from,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoundUser) Reset() {
+	*x = FoundUser{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoundUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoundUser) ProtoMessage() {}
+
+func (x *FoundUser) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoundUser.ProtoReflect.Descriptor instead.
+func (*FoundUser) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *FoundUser) GetUser() *User {
+	if x != nil {
+		return x.User
+	}
+	return nil
+}
+
+func (x *FoundUser) GetReasons() []*FindReading {
+	if x != nil {
+		return x.Reasons
+	}
+	return nil
+}
+
+func (x *FoundUser) GetMergedFrom() string {
+	if x != nil {
+		return x.MergedFrom
+	}
+	return ""
+}
+
+// The users whom a text finds.
+type FindUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The users, each once, the likeliest first.
+	Matches []*FoundUser `protobuf:"bytes,1,rep,name=matches,proto3" json:"matches,omitempty"`
+	// All readings of the text, on the first page, whether or not they find anybody.
+	Tried []*FindReading `protobuf:"bytes,2,rep,name=tried,proto3" json:"tried,omitempty"`
+	// Words of names that the text may have been meant to have, if it finds nobody as it is.
+	Suggestions []string `protobuf:"bytes,3,rep,name=suggestions,proto3" json:"suggestions,omitempty"`
+	// The token of the next page. Empty on the last page.
+	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FindUsersResponse) Reset() {
+	*x = FindUsersResponse{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FindUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FindUsersResponse) ProtoMessage() {}
+
+func (x *FindUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FindUsersResponse.ProtoReflect.Descriptor instead.
+func (*FindUsersResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FindUsersResponse) GetMatches() []*FoundUser {
+	if x != nil {
+		return x.Matches
+	}
+	return nil
+}
+
+func (x *FindUsersResponse) GetTried() []*FindReading {
+	if x != nil {
+		return x.Tried
+	}
+	return nil
+}
+
+func (x *FindUsersResponse) GetSuggestions() []string {
+	if x != nil {
+		return x.Suggestions
+	}
+	return nil
+}
+
+func (x *FindUsersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // The plan of a search.
 type SearchPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1102,7 +1479,7 @@ type SearchPlan struct {
 
 func (x *SearchPlan) Reset() {
 	*x = SearchPlan{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1491,7 @@ func (x *SearchPlan) String() string {
 func (*SearchPlan) ProtoMessage() {}
 
 func (x *SearchPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1504,7 @@ func (x *SearchPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPlan.ProtoReflect.Descriptor instead.
 func (*SearchPlan) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{14}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SearchPlan) GetLead() string {
@@ -1194,7 +1571,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1206,7 +1583,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1219,7 +1596,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{15}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListHistoryRequest) GetTenant() string {
@@ -1320,7 +1697,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1709,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1722,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{16}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListHistoryResponse) GetEvents() []*Event {
@@ -1375,7 +1752,7 @@ type ListOwnersRequest struct {
 
 func (x *ListOwnersRequest) Reset() {
 	*x = ListOwnersRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1764,7 @@ func (x *ListOwnersRequest) String() string {
 func (*ListOwnersRequest) ProtoMessage() {}
 
 func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1777,7 @@ func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListOwnersRequest) GetTenant() string {
@@ -1433,7 +1810,7 @@ type ListOwnersResponse struct {
 
 func (x *ListOwnersResponse) Reset() {
 	*x = ListOwnersResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1445,7 +1822,7 @@ func (x *ListOwnersResponse) String() string {
 func (*ListOwnersResponse) ProtoMessage() {}
 
 func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1458,7 +1835,7 @@ func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListOwnersResponse) GetIdentifier() *Identifier {
@@ -1509,7 +1886,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1898,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1911,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListEventsRequest) GetTenant() string {
@@ -1611,7 +1988,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +2000,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +2013,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{20}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -1686,7 +2063,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1698,7 +2075,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1711,7 +2088,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{21}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *WatchRequest) GetTenant() string {
@@ -1760,7 +2137,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +2149,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +2162,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchResponse) GetKind() isWatchResponse_Kind {
@@ -1850,7 +2227,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2239,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2252,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -1901,7 +2278,7 @@ type BatchResolveIdentitiesResponse_Result struct {
 
 func (x *BatchResolveIdentitiesResponse_Result) Reset() {
 	*x = BatchResolveIdentitiesResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2290,7 @@ func (x *BatchResolveIdentitiesResponse_Result) String() string {
 func (*BatchResolveIdentitiesResponse_Result) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2364,7 @@ type BatchResolveIdentitiesResponse_Found struct {
 
 func (x *BatchResolveIdentitiesResponse_Found) Reset() {
 	*x = BatchResolveIdentitiesResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1999,7 +2376,7 @@ func (x *BatchResolveIdentitiesResponse_Found) String() string {
 func (*BatchResolveIdentitiesResponse_Found) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2422,7 @@ type BatchGetUsersResponse_Result struct {
 
 func (x *BatchGetUsersResponse_Result) Reset() {
 	*x = BatchGetUsersResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2434,7 @@ func (x *BatchGetUsersResponse_Result) String() string {
 func (*BatchGetUsersResponse_Result) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2506,7 @@ type BatchGetUsersResponse_Found struct {
 
 func (x *BatchGetUsersResponse_Found) Reset() {
 	*x = BatchGetUsersResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2518,7 @@ func (x *BatchGetUsersResponse_Found) String() string {
 func (*BatchGetUsersResponse_Found) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2563,7 @@ type NormalizeIdentityResponse_Change struct {
 
 func (x *NormalizeIdentityResponse_Change) Reset() {
 	*x = NormalizeIdentityResponse_Change{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2575,7 @@ func (x *NormalizeIdentityResponse_Change) String() string {
 func (*NormalizeIdentityResponse_Change) ProtoMessage() {}
 
 func (x *NormalizeIdentityResponse_Change) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2248,7 +2625,7 @@ type SearchPlan_Probe struct {
 
 func (x *SearchPlan_Probe) Reset() {
 	*x = SearchPlan_Probe{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2637,7 @@ func (x *SearchPlan_Probe) String() string {
 func (*SearchPlan_Probe) ProtoMessage() {}
 
 func (x *SearchPlan_Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2650,7 @@ func (x *SearchPlan_Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPlan_Probe.ProtoReflect.Descriptor instead.
 func (*SearchPlan_Probe) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{14, 0}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18, 0}
 }
 
 func (x *SearchPlan_Probe) GetLead() string {
@@ -2309,7 +2686,7 @@ type ListOwnersResponse_Owner struct {
 
 func (x *ListOwnersResponse_Owner) Reset() {
 	*x = ListOwnersResponse_Owner{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2698,7 @@ func (x *ListOwnersResponse_Owner) String() string {
 func (*ListOwnersResponse_Owner) ProtoMessage() {}
 
 func (x *ListOwnersResponse_Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2711,7 @@ func (x *ListOwnersResponse_Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse_Owner.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse_Owner) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18, 0}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22, 0}
 }
 
 func (x *ListOwnersResponse_Owner) GetUserId() string {
@@ -2468,7 +2845,30 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12*\n" +
 	"\x04plan\x18\x03 \x01(\v2\x16.polynym.v1.SearchPlanR\x04plan\x12\x12\n" +
 	"\x04hint\x18\x04 \x01(\tR\x04hint\x12.\n" +
-	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\"\xe7\x01\n" +
+	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\"\xcb\x01\n" +
+	"\x10FindUsersRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
+	"\x06region\x18\x03 \x01(\tR\x06region\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x127\n" +
+	"\tread_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\"\x80\x01\n" +
+	"\vFindReading\x12%\n" +
+	"\x03way\x18\x01 \x01(\x0e2\x13.polynym.v1.FindWayR\x03way\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
+	"\x06region\x18\x03 \x01(\tR\x06region\x12\x1c\n" +
+	"\tattribute\x18\x04 \x01(\tR\tattribute\"\x85\x01\n" +
+	"\tFoundUser\x12$\n" +
+	"\x04user\x18\x01 \x01(\v2\x10.polynym.v1.UserR\x04user\x121\n" +
+	"\areasons\x18\x02 \x03(\v2\x17.polynym.v1.FindReadingR\areasons\x12\x1f\n" +
+	"\vmerged_from\x18\x03 \x01(\tR\n" +
+	"mergedFrom\"\xbd\x01\n" +
+	"\x11FindUsersResponse\x12/\n" +
+	"\amatches\x18\x01 \x03(\v2\x15.polynym.v1.FoundUserR\amatches\x12-\n" +
+	"\x05tried\x18\x02 \x03(\v2\x17.polynym.v1.FindReadingR\x05tried\x12 \n" +
+	"\vsuggestions\x18\x03 \x03(\tR\vsuggestions\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xe7\x01\n" +
 	"\n" +
 	"SearchPlan\x12\x12\n" +
 	"\x04lead\x18\x01 \x01(\tR\x04lead\x12\x14\n" +
@@ -2545,7 +2945,16 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONSISTENCY_LATEST\x10\x01\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x02\x12\x18\n" +
-	"\x14CONSISTENCY_EVENTUAL\x10\x032\xe2\a\n" +
+	"\x14CONSISTENCY_EVENTUAL\x10\x03*\xd0\x01\n" +
+	"\aFindWay\x12\x18\n" +
+	"\x14FIND_WAY_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13FIND_WAY_IDENTIFIER\x10\x01\x12\x1c\n" +
+	"\x18FIND_WAY_HELD_IDENTIFIER\x10\x02\x12\x14\n" +
+	"\x10FIND_WAY_USER_ID\x10\x03\x12\x16\n" +
+	"\x12FIND_WAY_ATTRIBUTE\x10\x04\x12\x11\n" +
+	"\rFIND_WAY_NAME\x10\x05\x12\x18\n" +
+	"\x14FIND_WAY_EMAIL_START\x10\x06\x12\x19\n" +
+	"\x15FIND_WAY_SIMILAR_NAME\x10\a2\xb1\b\n" +
 	"\x10DirectoryService\x12_\n" +
 	"\x0fResolveIdentity\x12\".polynym.v1.ResolveIdentityRequest\x1a#.polynym.v1.ResolveIdentityResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x16BatchResolveIdentities\x12).polynym.v1.BatchResolveIdentitiesRequest\x1a*.polynym.v1.BatchResolveIdentitiesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -2553,7 +2962,8 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\rBatchGetUsers\x12 .polynym.v1.BatchGetUsersRequest\x1a!.polynym.v1.BatchGetUsersResponse\"\x03\x90\x02\x01\x12e\n" +
 	"\x11NormalizeIdentity\x12$.polynym.v1.NormalizeIdentityRequest\x1a%.polynym.v1.NormalizeIdentityResponse\"\x03\x90\x02\x01\x12Y\n" +
 	"\rCheckIdentity\x12 .polynym.v1.CheckIdentityRequest\x1a!.polynym.v1.CheckIdentityResponse\"\x03\x90\x02\x01\x12S\n" +
-	"\vSearchUsers\x12\x1e.polynym.v1.SearchUsersRequest\x1a\x1f.polynym.v1.SearchUsersResponse\"\x03\x90\x02\x01\x12S\n" +
+	"\vSearchUsers\x12\x1e.polynym.v1.SearchUsersRequest\x1a\x1f.polynym.v1.SearchUsersResponse\"\x03\x90\x02\x01\x12M\n" +
+	"\tFindUsers\x12\x1c.polynym.v1.FindUsersRequest\x1a\x1d.polynym.v1.FindUsersResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\vListHistory\x12\x1e.polynym.v1.ListHistoryRequest\x1a\x1f.polynym.v1.ListHistoryResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\n" +
 	"ListOwners\x12\x1d.polynym.v1.ListOwnersRequest\x1a\x1e.polynym.v1.ListOwnersResponse\"\x03\x90\x02\x01\x12P\n" +
@@ -2576,133 +2986,146 @@ func file_polynym_v1_directory_service_proto_rawDescGZIP() []byte {
 	return file_polynym_v1_directory_service_proto_rawDescData
 }
 
-var file_polynym_v1_directory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_polynym_v1_directory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(Consistency)(0),                              // 0: polynym.v1.Consistency
-	(*ResolveIdentityRequest)(nil),                // 1: polynym.v1.ResolveIdentityRequest
-	(*ResolveIdentityResponse)(nil),               // 2: polynym.v1.ResolveIdentityResponse
-	(*BatchResolveIdentitiesRequest)(nil),         // 3: polynym.v1.BatchResolveIdentitiesRequest
-	(*BatchResolveIdentitiesResponse)(nil),        // 4: polynym.v1.BatchResolveIdentitiesResponse
-	(*GetUserRequest)(nil),                        // 5: polynym.v1.GetUserRequest
-	(*GetUserResponse)(nil),                       // 6: polynym.v1.GetUserResponse
-	(*BatchGetUsersRequest)(nil),                  // 7: polynym.v1.BatchGetUsersRequest
-	(*BatchGetUsersResponse)(nil),                 // 8: polynym.v1.BatchGetUsersResponse
-	(*NormalizeIdentityRequest)(nil),              // 9: polynym.v1.NormalizeIdentityRequest
-	(*NormalizeIdentityResponse)(nil),             // 10: polynym.v1.NormalizeIdentityResponse
-	(*CheckIdentityRequest)(nil),                  // 11: polynym.v1.CheckIdentityRequest
-	(*CheckIdentityResponse)(nil),                 // 12: polynym.v1.CheckIdentityResponse
-	(*SearchUsersRequest)(nil),                    // 13: polynym.v1.SearchUsersRequest
-	(*SearchUsersResponse)(nil),                   // 14: polynym.v1.SearchUsersResponse
-	(*SearchPlan)(nil),                            // 15: polynym.v1.SearchPlan
-	(*ListHistoryRequest)(nil),                    // 16: polynym.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),                   // 17: polynym.v1.ListHistoryResponse
-	(*ListOwnersRequest)(nil),                     // 18: polynym.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),                    // 19: polynym.v1.ListOwnersResponse
-	(*ListEventsRequest)(nil),                     // 20: polynym.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),                    // 21: polynym.v1.ListEventsResponse
-	(*WatchRequest)(nil),                          // 22: polynym.v1.WatchRequest
-	(*WatchResponse)(nil),                         // 23: polynym.v1.WatchResponse
-	(*Heartbeat)(nil),                             // 24: polynym.v1.Heartbeat
-	(*BatchResolveIdentitiesResponse_Result)(nil), // 25: polynym.v1.BatchResolveIdentitiesResponse.Result
-	(*BatchResolveIdentitiesResponse_Found)(nil),  // 26: polynym.v1.BatchResolveIdentitiesResponse.Found
-	(*BatchGetUsersResponse_Result)(nil),          // 27: polynym.v1.BatchGetUsersResponse.Result
-	(*BatchGetUsersResponse_Found)(nil),           // 28: polynym.v1.BatchGetUsersResponse.Found
-	(*NormalizeIdentityResponse_Change)(nil),      // 29: polynym.v1.NormalizeIdentityResponse.Change
-	(*SearchPlan_Probe)(nil),                      // 30: polynym.v1.SearchPlan.Probe
-	(*ListOwnersResponse_Owner)(nil),              // 31: polynym.v1.ListOwnersResponse.Owner
-	(*Identifier)(nil),                            // 32: polynym.v1.Identifier
-	(*durationpb.Duration)(nil),                   // 33: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),                 // 34: google.protobuf.FieldMask
-	(*timestamppb.Timestamp)(nil),                 // 35: google.protobuf.Timestamp
-	(*User)(nil),                                  // 36: polynym.v1.User
-	(*Identity)(nil),                              // 37: polynym.v1.Identity
-	(EventType)(0),                                // 38: polynym.v1.EventType
-	(*Event)(nil),                                 // 39: polynym.v1.Event
-	(*status.Status)(nil),                         // 40: google.rpc.Status
+	(FindWay)(0),                                  // 1: polynym.v1.FindWay
+	(*ResolveIdentityRequest)(nil),                // 2: polynym.v1.ResolveIdentityRequest
+	(*ResolveIdentityResponse)(nil),               // 3: polynym.v1.ResolveIdentityResponse
+	(*BatchResolveIdentitiesRequest)(nil),         // 4: polynym.v1.BatchResolveIdentitiesRequest
+	(*BatchResolveIdentitiesResponse)(nil),        // 5: polynym.v1.BatchResolveIdentitiesResponse
+	(*GetUserRequest)(nil),                        // 6: polynym.v1.GetUserRequest
+	(*GetUserResponse)(nil),                       // 7: polynym.v1.GetUserResponse
+	(*BatchGetUsersRequest)(nil),                  // 8: polynym.v1.BatchGetUsersRequest
+	(*BatchGetUsersResponse)(nil),                 // 9: polynym.v1.BatchGetUsersResponse
+	(*NormalizeIdentityRequest)(nil),              // 10: polynym.v1.NormalizeIdentityRequest
+	(*NormalizeIdentityResponse)(nil),             // 11: polynym.v1.NormalizeIdentityResponse
+	(*CheckIdentityRequest)(nil),                  // 12: polynym.v1.CheckIdentityRequest
+	(*CheckIdentityResponse)(nil),                 // 13: polynym.v1.CheckIdentityResponse
+	(*SearchUsersRequest)(nil),                    // 14: polynym.v1.SearchUsersRequest
+	(*SearchUsersResponse)(nil),                   // 15: polynym.v1.SearchUsersResponse
+	(*FindUsersRequest)(nil),                      // 16: polynym.v1.FindUsersRequest
+	(*FindReading)(nil),                           // 17: polynym.v1.FindReading
+	(*FoundUser)(nil),                             // 18: polynym.v1.FoundUser
+	(*FindUsersResponse)(nil),                     // 19: polynym.v1.FindUsersResponse
+	(*SearchPlan)(nil),                            // 20: polynym.v1.SearchPlan
+	(*ListHistoryRequest)(nil),                    // 21: polynym.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),                   // 22: polynym.v1.ListHistoryResponse
+	(*ListOwnersRequest)(nil),                     // 23: polynym.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),                    // 24: polynym.v1.ListOwnersResponse
+	(*ListEventsRequest)(nil),                     // 25: polynym.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),                    // 26: polynym.v1.ListEventsResponse
+	(*WatchRequest)(nil),                          // 27: polynym.v1.WatchRequest
+	(*WatchResponse)(nil),                         // 28: polynym.v1.WatchResponse
+	(*Heartbeat)(nil),                             // 29: polynym.v1.Heartbeat
+	(*BatchResolveIdentitiesResponse_Result)(nil), // 30: polynym.v1.BatchResolveIdentitiesResponse.Result
+	(*BatchResolveIdentitiesResponse_Found)(nil),  // 31: polynym.v1.BatchResolveIdentitiesResponse.Found
+	(*BatchGetUsersResponse_Result)(nil),          // 32: polynym.v1.BatchGetUsersResponse.Result
+	(*BatchGetUsersResponse_Found)(nil),           // 33: polynym.v1.BatchGetUsersResponse.Found
+	(*NormalizeIdentityResponse_Change)(nil),      // 34: polynym.v1.NormalizeIdentityResponse.Change
+	(*SearchPlan_Probe)(nil),                      // 35: polynym.v1.SearchPlan.Probe
+	(*ListOwnersResponse_Owner)(nil),              // 36: polynym.v1.ListOwnersResponse.Owner
+	(*Identifier)(nil),                            // 37: polynym.v1.Identifier
+	(*durationpb.Duration)(nil),                   // 38: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),                 // 39: google.protobuf.FieldMask
+	(*timestamppb.Timestamp)(nil),                 // 40: google.protobuf.Timestamp
+	(*User)(nil),                                  // 41: polynym.v1.User
+	(*Identity)(nil),                              // 42: polynym.v1.Identity
+	(EventType)(0),                                // 43: polynym.v1.EventType
+	(*Event)(nil),                                 // 44: polynym.v1.Event
+	(*status.Status)(nil),                         // 45: google.rpc.Status
 }
 var file_polynym_v1_directory_service_proto_depIdxs = []int32{
-	32, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	37, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
 	0,  // 1: polynym.v1.ResolveIdentityRequest.consistency:type_name -> polynym.v1.Consistency
-	33, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
-	34, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
-	35, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
-	36, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
-	37, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
-	32, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
+	38, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
+	39, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
+	40, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
+	41, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
+	42, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
+	37, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
 	0,  // 8: polynym.v1.BatchResolveIdentitiesRequest.consistency:type_name -> polynym.v1.Consistency
-	33, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
-	34, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	35, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
-	25, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
-	34, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
-	36, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
-	34, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	27, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
-	32, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	32, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	29, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
-	32, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	32, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	35, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
-	34, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	36, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
-	15, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
-	30, // 26: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
-	32, // 27: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
-	35, // 28: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	35, // 29: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	38, // 30: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
-	39, // 31: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
-	32, // 32: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
-	32, // 33: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
-	31, // 34: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
-	35, // 35: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
-	35, // 36: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
-	35, // 37: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
-	38, // 38: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
-	39, // 39: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
-	38, // 40: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
-	39, // 41: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
-	24, // 42: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
-	35, // 43: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	26, // 44: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
-	40, // 45: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
-	36, // 46: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
-	37, // 47: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
-	28, // 48: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
-	40, // 49: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
-	36, // 50: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
-	35, // 51: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
-	35, // 52: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
-	37, // 53: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
-	1,  // 54: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
-	3,  // 55: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
-	5,  // 56: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
-	7,  // 57: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
-	9,  // 58: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
-	11, // 59: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
-	13, // 60: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
-	16, // 61: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
-	18, // 62: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
-	20, // 63: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
-	22, // 64: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
-	2,  // 65: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
-	4,  // 66: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
-	6,  // 67: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
-	8,  // 68: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
-	10, // 69: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
-	12, // 70: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
-	14, // 71: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
-	17, // 72: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
-	19, // 73: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
-	21, // 74: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
-	23, // 75: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
-	65, // [65:76] is the sub-list for method output_type
-	54, // [54:65] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	38, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
+	39, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	40, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
+	30, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
+	39, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
+	39, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	32, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
+	37, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	37, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	34, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
+	37, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	37, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	40, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
+	39, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
+	20, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
+	39, // 26: polynym.v1.FindUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 27: polynym.v1.FindReading.way:type_name -> polynym.v1.FindWay
+	41, // 28: polynym.v1.FoundUser.user:type_name -> polynym.v1.User
+	17, // 29: polynym.v1.FoundUser.reasons:type_name -> polynym.v1.FindReading
+	18, // 30: polynym.v1.FindUsersResponse.matches:type_name -> polynym.v1.FoundUser
+	17, // 31: polynym.v1.FindUsersResponse.tried:type_name -> polynym.v1.FindReading
+	35, // 32: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
+	37, // 33: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
+	40, // 34: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	40, // 35: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	43, // 36: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
+	44, // 37: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
+	37, // 38: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
+	37, // 39: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
+	36, // 40: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
+	40, // 41: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
+	40, // 42: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
+	40, // 43: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
+	43, // 44: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
+	44, // 45: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
+	43, // 46: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
+	44, // 47: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
+	29, // 48: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
+	40, // 49: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	31, // 50: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
+	45, // 51: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
+	41, // 52: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
+	42, // 53: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
+	33, // 54: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
+	45, // 55: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
+	41, // 56: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
+	40, // 57: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
+	40, // 58: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
+	42, // 59: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
+	2,  // 60: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
+	4,  // 61: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
+	6,  // 62: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
+	8,  // 63: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
+	10, // 64: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
+	12, // 65: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
+	14, // 66: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
+	16, // 67: polynym.v1.DirectoryService.FindUsers:input_type -> polynym.v1.FindUsersRequest
+	21, // 68: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
+	23, // 69: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
+	25, // 70: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
+	27, // 71: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
+	3,  // 72: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
+	5,  // 73: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
+	7,  // 74: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
+	9,  // 75: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
+	11, // 76: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
+	13, // 77: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
+	15, // 78: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
+	19, // 79: polynym.v1.DirectoryService.FindUsers:output_type -> polynym.v1.FindUsersResponse
+	22, // 80: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
+	24, // 81: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
+	26, // 82: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
+	28, // 83: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
+	72, // [72:84] is the sub-list for method output_type
+	60, // [60:72] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_directory_service_proto_init() }
@@ -2712,19 +3135,19 @@ func file_polynym_v1_directory_service_proto_init() {
 	}
 	file_polynym_v1_journal_proto_init()
 	file_polynym_v1_types_proto_init()
-	file_polynym_v1_directory_service_proto_msgTypes[15].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[19].OneofWrappers = []any{
 		(*ListHistoryRequest_UserId)(nil),
 		(*ListHistoryRequest_Identifier)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[22].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[26].OneofWrappers = []any{
 		(*WatchResponse_Event)(nil),
 		(*WatchResponse_Heartbeat)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[24].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[28].OneofWrappers = []any{
 		(*BatchResolveIdentitiesResponse_Result_Found)(nil),
 		(*BatchResolveIdentitiesResponse_Result_Error)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[26].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[30].OneofWrappers = []any{
 		(*BatchGetUsersResponse_Result_Found)(nil),
 		(*BatchGetUsersResponse_Result_Error)(nil),
 	}
@@ -2733,8 +3156,8 @@ func file_polynym_v1_directory_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_directory_service_proto_rawDesc), len(file_polynym_v1_directory_service_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   31,
+			NumEnums:      2,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -28,6 +28,7 @@ const (
 	DirectoryService_NormalizeIdentity_FullMethodName      = "/polynym.v1.DirectoryService/NormalizeIdentity"
 	DirectoryService_CheckIdentity_FullMethodName          = "/polynym.v1.DirectoryService/CheckIdentity"
 	DirectoryService_SearchUsers_FullMethodName            = "/polynym.v1.DirectoryService/SearchUsers"
+	DirectoryService_FindUsers_FullMethodName              = "/polynym.v1.DirectoryService/FindUsers"
 	DirectoryService_ListHistory_FullMethodName            = "/polynym.v1.DirectoryService/ListHistory"
 	DirectoryService_ListOwners_FullMethodName             = "/polynym.v1.DirectoryService/ListOwners"
 	DirectoryService_ListEvents_FullMethodName             = "/polynym.v1.DirectoryService/ListEvents"
@@ -55,6 +56,9 @@ type DirectoryServiceClient interface {
 	// Lists the users of a tenant that match a filter, page by page; without a filter, all users. Needs the role
 	// viewer.
 	SearchUsers(ctx context.Context, in *SearchUsersRequest, opts ...grpc.CallOption) (*SearchUsersResponse, error)
+	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names and parts of these. Each
+	// reading of the text takes one bounded read by an index. A caller with the role resolver finds by identifiers alone.
+	FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error)
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.
 	ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error)
@@ -148,6 +152,16 @@ func (c *directoryServiceClient) SearchUsers(ctx context.Context, in *SearchUser
 	return out, nil
 }
 
+func (c *directoryServiceClient) FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FindUsersResponse)
+	err := c.cc.Invoke(ctx, DirectoryService_FindUsers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *directoryServiceClient) ListHistory(ctx context.Context, in *ListHistoryRequest, opts ...grpc.CallOption) (*ListHistoryResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListHistoryResponse)
@@ -218,6 +232,9 @@ type DirectoryServiceServer interface {
 	// Lists the users of a tenant that match a filter, page by page; without a filter, all users. Needs the role
 	// viewer.
 	SearchUsers(context.Context, *SearchUsersRequest) (*SearchUsersResponse, error)
+	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names and parts of these. Each
+	// reading of the text takes one bounded read by an index. A caller with the role resolver finds by identifiers alone.
+	FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error)
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.
 	ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error)
@@ -261,6 +278,9 @@ func (UnimplementedDirectoryServiceServer) CheckIdentity(context.Context, *Check
 }
 func (UnimplementedDirectoryServiceServer) SearchUsers(context.Context, *SearchUsersRequest) (*SearchUsersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SearchUsers not implemented")
+}
+func (UnimplementedDirectoryServiceServer) FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FindUsers not implemented")
 }
 func (UnimplementedDirectoryServiceServer) ListHistory(context.Context, *ListHistoryRequest) (*ListHistoryResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListHistory not implemented")
@@ -421,6 +441,24 @@ func _DirectoryService_SearchUsers_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DirectoryService_FindUsers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FindUsersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DirectoryServiceServer).FindUsers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DirectoryService_FindUsers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DirectoryServiceServer).FindUsers(ctx, req.(*FindUsersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _DirectoryService_ListHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListHistoryRequest)
 	if err := dec(in); err != nil {
@@ -520,6 +558,10 @@ var DirectoryService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SearchUsers",
 			Handler:    _DirectoryService_SearchUsers_Handler,
+		},
+		{
+			MethodName: "FindUsers",
+			Handler:    _DirectoryService_FindUsers_Handler,
 		},
 		{
 			MethodName: "ListHistory",

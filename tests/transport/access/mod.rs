@@ -221,7 +221,7 @@ async fn plans_of_searches_are_for_admins() {
 async fn a_resolver_finds_by_identifiers_alone() {
     let callers = Callers::new();
     let [resolver, viewer] = ["resolver", "viewer"].map(|role| callers.create(role, role, "*"));
-    let server = callers.serve(&["--sample"]);
+    let server = callers.serve(&[]);
     let channel = connect(&server).await;
     let find = async |token: &str, text: &str| {
         let header = format!("Bearer {token}");

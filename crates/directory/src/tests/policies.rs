@@ -120,6 +120,7 @@ fn the_table_has_the_policies_of_the_api() {
     let others = [
         "holds",
         "reserved_handles",
+        "phone_regions",
         "attribute_definitions",
         "history_since_time",
         "history_change_time",
