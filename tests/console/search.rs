@@ -1,5 +1,8 @@
 //! The search box.
 
+use polynym_proto::v1;
+use testkit::calls::{Client, email, handle, phone, user};
+
 use crate::browser::Site;
 
 const SEARCH: &str = "/console/t/default/search";
@@ -73,4 +76,39 @@ async fn an_address_of_another_session_finds_nothing() {
         assert_eq!(gone.status, 404, "{page}");
         gone.assert_has(&["Search again"]);
     }
+}
+
+#[tokio::test]
+async fn people_are_found_by_what_callers_say_with_the_reasons() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    let anna = vec![email("anna@example.at"), phone("01 5120000", "AT")];
+    let anna = client.create(user("Anna Müller", anna)).await.unwrap().user_id;
+    let joe = client.create(user("Joe", vec![handle("joe"), handle("jo")])).await.unwrap().user_id;
+    client.unlink(&joe, handle("jo")).await.unwrap();
+    let phone_regions = vec!["AT".to_owned()];
+    client.govern(v1::Policies { phone_regions, ..Default::default() }).await.unwrap();
+
+    let mut browser = site.browser().await;
+    for (text, reason) in [
+        ("01 5120000", "phone +4315120000 in AT"),
+        ("Mueller", "words of the name: muller"),
+        ("anna@exam", "email that begins with anna@exam"),
+        ("mülelr", "words that are like mulelr"),
+    ] {
+        let found = browser.post(SEARCH, &[("q", text)]).await;
+        found.assert_has(&[">Anna Müller</a>", "Found by", reason]);
+    }
+    let similar = browser.post(SEARCH, &[("q", "mülelr")]).await;
+    similar.assert_has(&["Did you mean", "value=\"muller\""]);
+    let both = browser.post(SEARCH, &[("q", "anna@example.at, @joe; nobody@example.com")]).await;
+    both.assert_has(&[">Anna Müller</a>", ">Joe</a>", "email nobody@example.com"]);
+    let held = browser.post(SEARCH, &[("q", "@jo")]).await;
+    held.assert_has(&["Given up by", ">Joe</a>", "Held for this user until"]);
+    client.delete(&anna).await.unwrap();
+    let deleted = browser.post(SEARCH, &[("q", "anna@example.at")]).await;
+    deleted.assert_has(&["Owned by", "Anna Müller", "<span class=\"state deleted\">", "<time"]);
+    browser.post(SEARCH, &[("q", "xyzzy")]).await.assert_has(&["Nobody is found", "handle xyzzy"]);
+    let words = browser.post(SEARCH, &[("q", "joe")]).await;
+    words.assert_has(&["display_name: &#34;joe*&#34;", "Search by a filter"]);
 }

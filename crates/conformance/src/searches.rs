@@ -2,6 +2,7 @@
 
 mod defining;
 mod duplicates;
+mod finding;
 mod names;
 mod paging;
 mod searching;
@@ -19,6 +20,7 @@ pub fn cases() -> Vec<Case> {
         case(duplicates::attributes_that_are_evidence_are_compared),
         case(duplicates::a_small_memory_limit_finds_the_same_pairs),
         case(duplicates::large_groups_are_compared_in_part),
+        case(finding::texts_find_the_users_of_the_reference),
         case(paging::pages_list_each_match_once),
         case(searching::values_of_each_type_have_one_order),
         case(searching::a_search_shows_the_last_change),

@@ -26,7 +26,8 @@ pub struct Find {
     /// the value of an attribute that is defined with --find.
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The country of phone numbers without one, such as DE; by default those of the tenant.
+    /// The country that is tried first for phone numbers without one, such as DE; those of the
+    /// tenant follow.
     #[arg(long, value_name = "COUNTRY", default_value = "")]
     region: String,
     /// The maximum number of users; 0 for all.

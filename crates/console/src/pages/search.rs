@@ -3,6 +3,7 @@
 mod background;
 mod columns;
 mod export;
+mod found;
 
 use std::sync::Arc;
 
@@ -11,14 +12,15 @@ use axum::routing::{get, post};
 use http::HeaderMap;
 use polynym_client::Client;
 use serde::Deserialize;
-use v1::{CheckIdentityRequest, ResolveIdentityRequest, SearchUsersRequest};
+use v1::{ResolveIdentityRequest, SearchUsersRequest};
 
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
+use self::found::IdentityResult;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
-use crate::views::reading::{self, Reading, Typed, filter_of};
+use crate::views::reading::{self, Reading, filter_of};
 
 /// The users that are shown while somebody types.
 const SUGGESTIONS: i32 = 8;
@@ -65,19 +67,12 @@ struct Results {
     unreadable: usize,
     /// The token of the next page.
     next: String,
-    /// Whether users were searched.
-    is_list: bool,
-}
-
-/// Whose identifier it is.
-struct IdentityResult {
-    owner: Option<UserView>,
-    /// Whether it can be linked.
-    is_free: bool,
-    /// The reason why it cannot be linked.
-    reason: String,
-    /// The end of the hold for its former owner.
-    held_until: Option<Time>,
+    /// Words of names that the text may have been meant to have.
+    suggestions: Vec<String>,
+    /// The filter for the words of the text, as which they can be exported and changed.
+    filter: String,
+    /// Whether a filter led to the users.
+    is_filter: bool,
 }
 
 /// The query of a list.
@@ -197,59 +192,32 @@ struct List {
 }
 
 async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Results, Failure> {
-    let client = visit.client(tenant);
-    let may_list = visit.caller.role >= Role::Viewer;
-    match reading::read(text, &visit.context.region) {
-        Reading::Id(id) => {
-            let request = v1::GetUserRequest { user_id: id, ..Default::default() };
-            let user = client.directory().get_user(request).await?.user;
-            let rows = user.iter().map(|user| list.columns.row(user)).collect();
-            Ok(Results { description: "id of a user".to_owned(), rows, ..Results::default() })
-        }
-        Reading::Identifier(typed) => Ok(Results {
-            identity: Some(owner(&client, &typed).await?),
-            description: typed.description,
-            ..Results::default()
-        }),
-        Reading::Filter(_) | Reading::Words(_) if !may_list => {
-            Err(Failure::RoleTooLow(Role::Viewer))
-        }
+    let (client, region) = (visit.client(tenant), &visit.context.region);
+    let is_refused = visit.caller.role < Role::Viewer;
+    match reading::read(text, region) {
+        Reading::Filter(_) if is_refused => Err(Failure::RoleTooLow(Role::Viewer)),
         Reading::Filter(filter) => {
-            let results = matching(&client, filter.clone(), list).await?;
+            let results = matching(&client, filter, list).await?;
             Ok(Results { description: "filter".to_owned(), ..results })
         }
+        Reading::Words(words) if words.is_empty() && is_refused => {
+            Err(Failure::RoleTooLow(Role::Viewer))
+        }
+        Reading::Words(words) if words.is_empty() => {
+            let results = matching(&client, words, list).await?;
+            Ok(Results { description: "all users".to_owned(), ..results })
+        }
         Reading::Words(words) => {
-            let results = matching(&client, filter_of(&words), list).await?;
-            let description = if words.is_empty() { "all users" } else { "words of names" };
-            Ok(Results { description: description.to_owned(), ..results })
+            let results = found::users(&client, found::request(text, region), list).await?;
+            Ok(Results { filter: filter_of(&words), ..results })
+        }
+        Reading::Id(_) => found::users(&client, found::request(text, region), list).await,
+        Reading::Identifier(typed) => {
+            let request = found::request(text, region);
+            let results = found::identified(&client, request, &typed, list).await?;
+            Ok(Results { description: typed.description, ..results })
         }
     }
-}
-
-/// Who owns an identifier, and whether it can be linked.
-async fn owner(client: &Client, typed: &Typed) -> Result<IdentityResult, Failure> {
-    let resolve = ResolveIdentityRequest {
-        identifier: Some(typed.message.clone()),
-        show_disabled: true,
-        ..Default::default()
-    };
-    let check =
-        CheckIdentityRequest { identifier: Some(typed.message.clone()), ..Default::default() };
-    let directory = client.directory();
-    let (resolved, checked) =
-        tokio::join!(directory.resolve_identity(resolve), directory.check_identity(check));
-    let owner = match resolved {
-        Ok(answer) => answer.user.as_ref().map(UserView::of),
-        Err(error) if error.reason() == "IDENTITY_NOT_FOUND" => None,
-        Err(error) => return Err(error.into()),
-    };
-    let checked = checked?;
-    Ok(IdentityResult {
-        owner,
-        is_free: checked.available,
-        reason: checked.reason,
-        held_until: Time::of(checked.held_until.as_ref()),
-    })
 }
 
 /// The users that a filter matches.
@@ -267,7 +235,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
         hint: page.hint,
         unreadable: page.unreadable_user_ids.len(),
         next: page.next_page_token,
-        is_list: true,
+        is_filter: true,
         ..Results::default()
     })
 }
@@ -289,7 +257,14 @@ fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
             Some(Commands::from_request(&cli, &request))
         }
         Reading::Filter(filter) => Some(search_commands(tenant, filter)),
-        Reading::Words(words) => Some(search_commands(tenant, filter_of(&words))),
+        Reading::Words(words) if words.is_empty() => Some(search_commands(tenant, words)),
+        Reading::Words(words) => {
+            let region = &visit.context.region;
+            let cli = ["find", &words, "--region", region, "--tenant", &tenant];
+            let request =
+                v1::FindUsersRequest { tenant: tenant.clone(), ..found::request(&words, region) };
+            Some(Commands::from_request(&cli, &request))
+        }
     }
 }
 

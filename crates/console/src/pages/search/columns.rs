@@ -58,6 +58,8 @@ pub struct Row {
     pub id: String,
     pub title: String,
     pub cells: Vec<Cell>,
+    /// The reasons why a text finds it; none of a filter.
+    pub reasons: Vec<String>,
 }
 
 /// A cell of a list.
@@ -128,7 +130,7 @@ impl Columns {
     pub fn row(&self, message: &v1::User) -> Row {
         let title = cut(UserView::of(message).title(), MAX_CELL);
         let cells = self.names.iter().map(|name| cell(name, message)).collect();
-        Row { id: message.user_id.clone(), title, cells }
+        Row { id: message.user_id.clone(), title, cells, reasons: Vec::new() }
     }
 
     /// The fields of a table: a column of identities becomes one for each kind.

@@ -20,7 +20,7 @@ use crate::download::{self, attachment, csv_row};
 use crate::prelude::*;
 use crate::requests::RequestPermit;
 use crate::short_id::ShortId;
-use crate::views::reading::{self, Reading, filter_of};
+use crate::views::reading::{self, Reading};
 
 /// The users of one read.
 const PAGE_SIZE: i32 = 500;
@@ -63,8 +63,8 @@ pub async fn file(
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
     let filter = match reading::read(&text, &visit.context.region) {
         Reading::Filter(filter) => filter,
-        Reading::Words(words) => filter_of(&words),
-        Reading::Id(_) | Reading::Identifier(_) => return Err(Failure::NotFound),
+        Reading::Words(words) if words.is_empty() => words,
+        _ => return Err(Failure::NotFound),
     };
     let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
     let columns = Columns::of(&headers);

@@ -1,12 +1,12 @@
 //! Finding a user, such as the one to whom an identity is to be linked or moved.
 
-use polynym_client::{Client, Error, Kind};
+use polynym_client::{Client, Error};
 use serde::Deserialize;
-use v1::{ResolveIdentityRequest, SearchUsersRequest};
+use v1::{FindReading, FindUsersRequest, FindWay, FoundUser, SearchUsersRequest, State};
 
 use crate::prelude::*;
 use crate::short_id::ShortId;
-use crate::views::reading::{self, Reading, filter_of};
+use crate::views::reading::{self, Reading};
 
 /// The maximum number of users to choose from.
 const MAX_USERS: i32 = 10;
@@ -83,27 +83,13 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
         return Err(wrong("Type an id, an identifier, or words of a name."));
     }
     let client = visit.client(tenant);
-    let directory = client.directory();
-    let found = match reading::read(text, &visit.context.region) {
-        Reading::Id(id) => {
-            let request = v1::GetUserRequest { user_id: id, ..Default::default() };
-            directory.get_user(request).await.map(|answer| answer.user.into_iter().collect())
-        }
-        Reading::Identifier(typed) => {
-            let request = ResolveIdentityRequest {
-                identifier: Some(typed.message),
-                show_disabled: true,
-                ..Default::default()
-            };
-            let outcome = directory.resolve_identity(request).await;
-            outcome.map(|answer| answer.user.into_iter().collect())
-        }
+    let region = &visit.context.region;
+    let found = match reading::read(text, region) {
         Reading::Filter(filter) => search(&client, filter).await,
-        Reading::Words(words) => search(&client, filter_of(&words)).await,
+        _ => find_by_text(&client, text, region).await,
     };
     let users = match found {
         Ok(users) => users,
-        Err(error) if error.kind() == Kind::NotFound => Vec::new(),
         Err(error) => {
             let problem = Problem::of_call(&client, &error).await;
             return Err(problem.unwrap_or_else(|| wrong(error.message())));
@@ -115,13 +101,38 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
     Ok(users.iter().map(UserView::of).collect())
 }
 
+/// The users whom a text finds and who are not deleted. Those whose identifier or id it is, if there
+/// are any.
+async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v1::User>, Error> {
+    let request = FindUsersRequest {
+        text: text.to_owned(),
+        region: region.to_owned(),
+        page_size: MAX_USERS,
+        read_mask: Some(read_mask()),
+        ..Default::default()
+    };
+    let mut found = client.directory().find_users(request).await?.matches;
+    let is_named =
+        |reading: &FindReading| matches!(reading.way(), FindWay::Identifier | FindWay::UserId);
+    let has_name = |found: &FoundUser| found.reasons.iter().any(is_named);
+    if found.iter().any(has_name) {
+        found.retain(has_name);
+    }
+    let users = found.into_iter().filter_map(|found| found.user);
+    Ok(users.filter(|user| user.state() != State::Deleted).collect())
+}
+
 async fn search(client: &Client, filter: String) -> Result<Vec<v1::User>, Error> {
-    let paths = ["user_id", "display_name", "state", "identities"];
     let request = SearchUsersRequest {
         filter,
         page_size: MAX_USERS,
-        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        read_mask: Some(read_mask()),
         ..Default::default()
     };
     Ok(client.directory().search_users(request).await?.users)
+}
+
+fn read_mask() -> prost_types::FieldMask {
+    let paths = ["user_id", "display_name", "state", "identities"];
+    prost_types::FieldMask { paths: paths.map(str::to_owned).into() }
 }

@@ -32,7 +32,8 @@ const MAX_SUGGESTIONS: usize = 8;
 pub struct FindRequest<'r> {
     /// The text, as typed or pasted.
     pub text: &'r str,
-    /// The region of phone numbers in national form; empty for none.
+    /// The region that is tried first for phone numbers in national form, before those of the
+    /// tenant; empty for none.
     pub region: &'r str,
     /// Users in the page; 0 for the default.
     pub page_size: i32,
@@ -104,10 +105,10 @@ impl Directory {
         let size = check(&request)?;
         let policies = self.policies(&context.tenant).await?;
         let (rules, _) = self.stored_rules(Consistency::Latest).await?;
-        let regions: Vec<&str> = match request.region {
-            "" => policies.phone_regions.iter().map(String::as_str).collect(),
-            region => vec![region],
-        };
+        let first = Some(request.region).filter(|region| !region.is_empty());
+        let others = policies.phone_regions.iter().map(String::as_str);
+        let others = others.filter(|region| Some(*region) != first);
+        let regions: Vec<&str> = first.into_iter().chain(others).collect();
         let mut readings = Readings::new(request.text, &regions, &policies, rules);
         if request.identifiers_only {
             readings = readings.identifiers_only();

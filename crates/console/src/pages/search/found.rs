@@ -1,0 +1,100 @@
+//! The users whom a text finds, with the reasons, and whether an identifier can be linked.
+
+use polynym_client::Client;
+use polynym_presentation::find;
+use v1::{CheckIdentityRequest, FindReading, FindUsersRequest, FindUsersResponse, FindWay};
+
+use super::{List, Results};
+use crate::prelude::*;
+use crate::views::reading::Typed;
+
+/// The maximum number of users of one call.
+const MAX_PAGE: i32 = 50;
+
+/// Whose identifier it is.
+pub struct IdentityResult {
+    pub owner: Option<UserView>,
+    /// Whether it can be linked.
+    pub is_free: bool,
+    /// The reason why it cannot be linked.
+    pub reason: String,
+    /// The end of the hold for its owner.
+    pub held_until: Option<Time>,
+}
+
+/// The call that finds users by a text.
+pub fn request(text: &str, region: &str) -> FindUsersRequest {
+    FindUsersRequest { text: text.to_owned(), region: region.to_owned(), ..Default::default() }
+}
+
+/// The users whom a text finds.
+pub async fn users(
+    client: &Client,
+    request: FindUsersRequest,
+    list: List,
+) -> Result<Results, Failure> {
+    let page = call(client, request, &list).await?;
+    Ok(results(page, &list))
+}
+
+/// The users whom an identifier finds, and whose it is.
+pub async fn identified(
+    client: &Client,
+    request: FindUsersRequest,
+    typed: &Typed,
+    list: List,
+) -> Result<Results, Failure> {
+    let identifier = Some(typed.message.clone());
+    let check = CheckIdentityRequest { identifier, ..Default::default() };
+    let directory = client.directory();
+    let (page, checked) =
+        tokio::join!(call(client, request, &list), directory.check_identity(check));
+    let (mut page, checked) = (page?, checked?);
+    let canonical = page.tried.first().map(|reading| reading.value.clone()).unwrap_or_default();
+    let is_owner = |reading: &FindReading| {
+        let ways = [FindWay::Identifier, FindWay::HeldIdentifier];
+        ways.contains(&reading.way()) && reading.value == canonical
+    };
+    let owner = page.matches.iter().position(|found| found.reasons.iter().any(is_owner));
+    let owner = owner.and_then(|at| page.matches.remove(at).user);
+    let identity = IdentityResult {
+        owner: owner.as_ref().map(UserView::of),
+        is_free: checked.available,
+        reason: checked.reason,
+        held_until: Time::of(checked.held_until.as_ref()),
+    };
+    Ok(Results { identity: Some(identity), hint: String::new(), ..results(page, &list) })
+}
+
+async fn call(
+    client: &Client,
+    request: FindUsersRequest,
+    list: &List,
+) -> Result<FindUsersResponse, Failure> {
+    let mut read_mask = list.columns.read_mask();
+    read_mask.paths.extend(["state", "delete_time"].map(str::to_owned));
+    let request = FindUsersRequest {
+        page_size: list.size.min(MAX_PAGE),
+        page_token: list.after.clone(),
+        read_mask: Some(read_mask),
+        ..request
+    };
+    Ok(client.directory().find_users(request).await?)
+}
+
+fn results(page: FindUsersResponse, list: &List) -> Results {
+    let tried = page.tried.iter().map(find::reading).collect::<Vec<_>>().join(", ");
+    let rows = page.matches.iter().filter_map(|found| {
+        let mut row = list.columns.row(found.user.as_ref()?);
+        row.reasons = found.reasons.iter().map(find::reading).collect();
+        Some(row)
+    });
+    Results {
+        rows: rows.collect(),
+        hint: "Nobody is found by any of these.".to_owned(),
+        description: tried,
+        suggestions: page.suggestions,
+        next: page.next_page_token,
+        ..Results::default()
+    }
+}
