@@ -104,7 +104,7 @@ async fn people_are_found_by_what_callers_say_with_the_reasons() {
     let both = browser.post(SEARCH, &[("q", "anna@example.at, @joe; nobody@example.com")]).await;
     both.assert_has(&[">Anna Müller</a>", ">Joe</a>", "email nobody@example.com"]);
     let held = browser.post(SEARCH, &[("q", "@jo")]).await;
-    held.assert_has(&["Given up by", ">Joe</a>", "Held for this user until"]);
+    held.assert_has(&["Given up by", ">Joe</a>", "Held for its former owner until"]);
     client.delete(&anna).await.unwrap();
     let deleted = browser.post(SEARCH, &[("q", "anna@example.at")]).await;
     deleted.assert_has(&["Owned by", "Anna Müller", "<span class=\"state deleted\">", "<time"]);

@@ -1,5 +1,8 @@
 //! Usage: plots, their tables, and what is too much for one.
 
+use polynym_proto::v1;
+use testkit::calls::{Client, handle};
+
 use crate::browser::Site;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -13,6 +16,10 @@ async fn calls_are_plotted_and_listed() {
     let usage = "/console/t/acme/usage";
     browser.get(usage).await.assert_has(&["Nothing was counted in this period"]);
     browser.post("/console/t/acme/search", &[("q", "@joe")]).await.assert_has(&["Nobody owns it"]);
+    let mut client = Client::connect(&site.server.url).await;
+    let (tenant, identifier) = ("acme".to_owned(), Some(handle("joe")));
+    let request = v1::ResolveIdentityRequest { tenant, identifier, ..Default::default() };
+    client.directory.resolve_identity(request).await.unwrap_err();
     // A server that stops writes what it has counted.
     site.server.signal("TERM");
     assert!(tokio::task::block_in_place(|| site.server.wait()).success());
