@@ -77,6 +77,9 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
         table.add_row(["clock", &text]);
     }
 
+    for shard in &status.silent_shards {
+        table.add_row(["does not answer", &format!("shard {shard}")]);
+    }
     for missing in &status.missing {
         table.add_row(["missing", missing]);
     }
@@ -92,6 +95,10 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     match (&status.obstacle, status.missing.is_empty()) {
         (Some(_), _) => output::print("this program cannot use it: name another database\n"),
         (None, false) => output::print("`polynym store init` creates the missing parts\n"),
+        (None, true) if !status.silent_shards.is_empty() => output::print(
+            "users and identities on shards that do not answer are unavailable until these are back, \
+             and the rest of the state is unknown\n",
+        ),
         (None, true) => status.advice.iter().try_for_each(show_advice),
     }
 }

@@ -11,7 +11,7 @@ use polynym_directory::{
     Tenant, UserChange, View,
 };
 use polynym_identifier::{Identifier, IdentityKey, RawIdentifier};
-use polynym_mongodb::{Mongo, Options};
+use polynym_mongodb::{Mongo, Options, status};
 use polynym_proto::v1;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::sleep;
@@ -255,6 +255,9 @@ async fn only_those_on_a_shard_that_hangs_are_unavailable() {
     others.join_all().await;
     half_hung(&stage, &store).await;
     is_known(&stage, &store).await;
+    let seen = status(&uri).await.unwrap();
+    assert_eq!(seen.silent_shards, [stage.cluster.shards[HUNG].name.clone()]);
+    assert!(!seen.is_whole() && seen.collections.iter().any(|users| users.shards.len() == 3));
     stage.signal(Signal::Continue).await;
     is_back(&stage, &store).await;
     store.close().await;

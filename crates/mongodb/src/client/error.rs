@@ -383,7 +383,20 @@ impl From<DriverError> for OpenError {
             | ErrorKind::ConnectionPoolCleared { .. }
             | ErrorKind::Io(_)
             | ErrorKind::DnsResolve { .. } => Self::Unreachable(text),
+            // Commands that open and set up a store have no data of users.
+            ErrorKind::Command(error) => Self::Failed(format!("{text}: {}", error.message)),
             _ => Self::Failed(text),
+        }
+    }
+}
+
+impl OpenError {
+    /// The same, with the step that failed.
+    #[must_use]
+    pub fn at(self, step: &str) -> Self {
+        match self {
+            Self::Failed(text) => Self::Failed(format!("{step}: {text}")),
+            other => other,
         }
     }
 }

@@ -30,7 +30,7 @@ impl Reachability {
         match missing {
             Some(fault) if !was_part => {
                 tracing::warn!(%fault, "a part of the store does not answer; calls that do not \
-                    need it succeed");
+                    need it succeed, and `polynym store status` names the shards");
             }
             None if was_part => tracing::info!("all of the store answers again"),
             _ => {}

@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mongodb::Database;
 use mongodb::bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error as DriverError, ErrorKind, WriteFailure};
 use mongodb::options::Hint;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::client::backoff::Backoff;
 use crate::client::documents::collect;
 use crate::client::error::has_code;
 use crate::command::run::run;
-use crate::schema::fields::ID;
+use crate::schema::fields::{ID, USERS};
 use crate::setup::presplit::Hashes;
 use crate::setup::validators::shard_key;
 
@@ -22,6 +23,8 @@ use crate::setup::validators::shard_key;
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for the creation of an index, which reads the whole collection.
 pub const INDEX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
+/// The time in which a shard answers.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time for which a move waits for other moves: a shard takes part in one at a time, which may
 /// take minutes.
 const MOVE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
@@ -71,6 +74,25 @@ impl Cluster {
             staying.filter_map(|shard| shard.get_str(ID).ok()).map(str::to_owned).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Those of the shards that do not answer a find of a user, in order.
+    pub async fn silent_shards(&self) -> Result<Vec<String>, DriverError> {
+        let chunks = self.chunks(USERS).await?;
+        let users = self.database.collection::<RawDocumentBuf>(USERS);
+        let answers = async |shard: &String| {
+            let Some(chunk) = chunks.iter().find(|chunk| chunk.shard == *shard) else {
+                return true;
+            };
+            let [min, max] = [&chunk.min, &chunk.max].map(|bound| bound.get(ID).cloned());
+            let find = users.find_one(doc! { ID: { "$gte": min, "$lt": max } });
+            let find = find.projection(doc! { ID: 1 }).max_time(PROBE_TIMEOUT);
+            matches!(timeout(2 * PROBE_TIMEOUT, find.into_future()).await, Ok(Ok(_)))
+        };
+        let shards = self.shards().await?;
+        let answers = join_all(shards.iter().map(answers)).await;
+        let silent = shards.into_iter().zip(answers).filter(|(_, answers)| !answers);
+        Ok(silent.map(|(shard, _)| shard).collect())
     }
 
     /// The versions of the live routers.

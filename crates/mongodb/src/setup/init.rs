@@ -117,7 +117,8 @@ impl Init<'_> {
         }
         let epoch = versions.unwrap_or(Versions::NEW).epoch;
         for found in found {
-            self.ensure_collection(found, epoch).await?;
+            let ensured = self.ensure_collection(found, epoch).await;
+            ensured.map_err(|error| error.at(found.name))?;
         }
         match cluster {
             Some(cluster) => self.shard(cluster, found).await,
@@ -227,7 +228,8 @@ impl Init<'_> {
         cluster.enable().await?;
         if !self.spread {
             for found in found {
-                self.shard_one(cluster, found).await?;
+                let sharded = self.shard_one(cluster, found).await;
+                sharded.map_err(|error| OpenError::from(error).at(found.name))?;
             }
             return Ok(());
         }

@@ -22,27 +22,38 @@ impl Init<'_> {
         zones: Option<&Zones<'_>>,
     ) -> Result<(), OpenError> {
         for found in found {
-            let name = found.name;
-            let ranges = match name {
-                // These have hashes, or few documents.
-                IDENTITIES | ENDED | TENANTS | NAMES | SERVERS | BULK => Vec::new(),
-                JOURNAL => presplit::of_buckets(shards.len()),
-                NOTICES => presplit::of_rows(shards.len()),
-                _ => presplit::of_ids(shards.len()),
-            };
-            let is_new = found.key.is_none() && !found.is_used;
-            if let Some(zones) = zones.filter(|_| is_new && !ranges.is_empty()) {
-                // A failure costs time alone: ranges without a zone are split and moved below.
-                let _ = zones.assign(name, &ranges, shards).await;
-            }
-            self.shard_one(cluster, found).await?;
-            match name {
-                IDENTITIES | ENDED => self.spread_hashes(cluster, found, shards).await?,
-                TENANTS | NAMES | SERVERS | BULK => {}
-                _ => self.spread_ranges(cluster, name, &ranges, shards).await?,
-            }
+            let spread = self.spread_one(cluster, found, shards, zones).await;
+            spread.map_err(|error| error.at(found.name))?;
         }
+        Ok(())
+    }
 
+    async fn spread_one(
+        &self,
+        cluster: &Cluster,
+        found: &CollectionState,
+        shards: &[String],
+        zones: Option<&Zones<'_>>,
+    ) -> Result<(), OpenError> {
+        let name = found.name;
+        let ranges = match name {
+            // These have hashes, or few documents.
+            IDENTITIES | ENDED | TENANTS | NAMES | SERVERS | BULK => Vec::new(),
+            JOURNAL => presplit::of_buckets(shards.len()),
+            NOTICES => presplit::of_rows(shards.len()),
+            _ => presplit::of_ids(shards.len()),
+        };
+        let is_new = found.key.is_none() && !found.is_used;
+        if let Some(zones) = zones.filter(|_| is_new && !ranges.is_empty()) {
+            // A failure costs time alone: ranges without a zone are split and moved below.
+            let _ = zones.assign(name, &ranges, shards).await;
+        }
+        self.shard_one(cluster, found).await?;
+        match name {
+            IDENTITIES | ENDED => self.spread_hashes(cluster, found, shards).await?,
+            TENANTS | NAMES | SERVERS | BULK => {}
+            _ => self.spread_ranges(cluster, name, &ranges, shards).await?,
+        }
         Ok(())
     }
 

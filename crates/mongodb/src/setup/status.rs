@@ -17,7 +17,7 @@ use crate::schema::versions::Versions;
 use crate::setup::cluster::{Cluster, STEP_TIMEOUT};
 use crate::setup::idle_store::idle_advice;
 use crate::setup::inspect::{CollectionState, inspect, obstacle};
-use crate::setup::validators::shard_key;
+use crate::setup::validators::{COLLECTIONS, shard_key};
 
 /// The state of a database.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -32,6 +32,9 @@ pub struct Status {
     pub schema_version: Option<i64>,
     /// The version of the rules of normalisation; none if the database is not a store.
     pub rules_version: Option<u32>,
+    /// The shards that do not answer. If there are any, the state has no sizes, and nothing else is
+    /// inspected.
+    pub silent_shards: Vec<String>,
     /// The existing collections of the store.
     pub collections: Vec<CollectionStatus>,
     /// The missing parts.
@@ -56,9 +59,9 @@ pub struct Advice {
 }
 
 impl Status {
-    /// Whether this program can serve it.
+    /// Whether this program can serve all of it.
     pub const fn is_whole(&self) -> bool {
-        self.missing.is_empty() && self.obstacle.is_none()
+        self.silent_shards.is_empty() && self.missing.is_empty() && self.obstacle.is_none()
     }
 }
 
@@ -103,6 +106,12 @@ pub async fn status(uri: &str) -> Result<Status, OpenError> {
 
 async fn read_status(database: &Database) -> Result<Status, OpenError> {
     let cluster = Cluster::of(database).await?;
+    if let Some(cluster) = &cluster {
+        let silent_shards = cluster.silent_shards().await?;
+        if !silent_shards.is_empty() {
+            return without_shards(database, cluster, silent_shards).await;
+        }
+    }
     let found = inspect(database, cluster.as_ref()).await?;
     let versions = Versions::in_database(database).await?;
     let epoch = versions.unwrap_or(Versions::NEW).epoch;
@@ -140,11 +149,40 @@ async fn read_status(database: &Database) -> Result<Status, OpenError> {
         server_versions,
         schema_version,
         rules_version,
+        silent_shards: Vec::new(),
         collections,
         missing,
         obstacle,
         clocks_ahead,
         advice,
+    })
+}
+
+/// The state of a store of which some shards do not answer.
+async fn without_shards(
+    database: &Database,
+    cluster: &Cluster,
+    silent_shards: Vec<String>,
+) -> Result<Status, OpenError> {
+    let mut collections = Vec::new();
+    for name in COLLECTIONS {
+        let shards = chunk_counts(cluster, name).await?.into_values().collect();
+        let shard_key = cluster.key_of(name).await?.map(|key| key.to_string());
+        collections.push(CollectionStatus { name: name.to_owned(), shard_key, shards });
+    }
+    let (topology, server_versions) = servers(database, Some(cluster)).await?;
+    Ok(Status {
+        database: database.name().to_owned(),
+        topology,
+        server_versions,
+        schema_version: None,
+        rules_version: None,
+        silent_shards,
+        collections,
+        missing: Vec::new(),
+        obstacle: None,
+        clocks_ahead: Vec::new(),
+        advice: Vec::new(),
     })
 }
 
@@ -236,20 +274,29 @@ async fn shards(
     cluster: Option<&Cluster>,
     name: &str,
 ) -> Result<Vec<ShardStatus>, DriverError> {
-    let mut shards: BTreeMap<String, ShardStatus> = BTreeMap::new();
+    let mut shards = match cluster {
+        Some(cluster) => chunk_counts(cluster, name).await?,
+        None => BTreeMap::new(),
+    };
     for stats in stats(&database.collection(name)).await? {
         let status = read(&stats);
-        shards.insert(status.shard.clone(), status);
+        let chunks = shards.get(&status.shard).and_then(|shard| shard.chunks);
+        shards.insert(status.shard.clone(), ShardStatus { chunks, ..status });
     }
-
-    if let Some(cluster) = cluster {
-        for chunk in cluster.chunks(name).await? {
-            let shard = || ShardStatus { shard: chunk.shard.clone(), ..ShardStatus::default() };
-            *shards.entry(chunk.shard.clone()).or_insert_with(shard).chunks.get_or_insert(0) += 1;
-        }
-    }
-
     Ok(shards.into_values().collect())
+}
+
+/// The shards of a collection, with their numbers of chunks alone.
+async fn chunk_counts(
+    cluster: &Cluster,
+    name: &str,
+) -> Result<BTreeMap<String, ShardStatus>, DriverError> {
+    let mut shards: BTreeMap<String, ShardStatus> = BTreeMap::new();
+    for chunk in cluster.chunks(name).await? {
+        let shard = || ShardStatus { shard: chunk.shard.clone(), ..ShardStatus::default() };
+        *shards.entry(chunk.shard.clone()).or_insert_with(shard).chunks.get_or_insert(0) += 1;
+    }
+    Ok(shards)
 }
 
 /// The server's statistics of a collection, for each shard that has a part of it.
