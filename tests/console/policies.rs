@@ -5,6 +5,7 @@ use crate::browser::{Answer, Browser, Site};
 const POLICIES: &str = "/console/t/default/policies";
 const ATTRIBUTES: &str = "/console/t/default/policies/attributes";
 const HANDLES: &str = "/console/t/default/policies/handles";
+const REGIONS: &str = "/console/t/default/policies/regions";
 
 /// The fields of the form as a browser sends them, with some changed.
 pub fn fields(page: &Answer, changed: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -191,4 +192,18 @@ async fn attributes_are_defined_and_their_definitions_removed() {
 
     let removed = browser.submit(&again, ATTRIBUTES, &[("name", "level"), ("remove", "yes")]).await;
     assert!(!removed.text.contains("<td>whole number</td>"), "{}", removed.text);
+}
+
+#[tokio::test]
+async fn countries_of_phone_numbers_are_saved() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let page = browser.get(POLICIES).await;
+    let saved = browser.submit(&page, REGIONS, &[("regions", "de, at")]).await;
+    saved.assert_has(&["The policies are saved", "value=\"DE, AT\""]);
+    let wrong = browser.submit(&saved, REGIONS, &[("regions", "DE, XX")]).await;
+    wrong.assert_has(&["Nothing was saved", "value=\"DE, XX\"", "aria-invalid=\"true\""]);
+    assert_eq!(wrong.status, 422);
+    let stale = browser.submit(&page, REGIONS, &[("regions", "CH")]).await;
+    stale.assert_has(&["Somebody else changed this tenant", "value=\"CH\""]);
 }

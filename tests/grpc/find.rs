@@ -241,3 +241,51 @@ async fn malformed_requests_are_refused_without_their_text() {
         assert_eq!(status_details(refused).fields, [field]);
     }
 }
+
+/// Pieces of what people paste, and of what nobody should.
+const PIECES: [&str; 24] = [
+    "ann",
+    "@",
+    ".",
+    ",",
+    ";",
+    " ",
+    "\n",
+    "<",
+    ">",
+    "\"",
+    "://",
+    "mailto:",
+    "tel:",
+    "+49",
+    "030",
+    "1234567",
+    "/",
+    "x.com",
+    "ü",
+    "山田",
+    "\u{202e}",
+    "\u{0}",
+    "\u{1f600}",
+    "*\\\"",
+];
+
+#[tokio::test]
+async fn any_text_is_answered_within_its_bound() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    let phone_regions = ["DE", "AT", "US"].map(str::to_owned).into();
+    client.govern(v1::Policies { phone_regions, ..Default::default() }).await.unwrap();
+    let mut random = fastrand::Rng::with_seed(7);
+    for n in 0..400 {
+        let pieces = if n % 40 == 0 { 4_096 } else { random.usize(1..40) };
+        let mut text: String = (0..pieces).map(|_| PIECES[random.usize(..PIECES.len())]).collect();
+        text.truncate(text.floor_char_boundary(4_096));
+        if text.trim().is_empty() {
+            continue;
+        }
+        let answer = client.directory.find_users(typed(&text)).await;
+        let page = answer.unwrap_or_else(|refused| panic!("{text:?}: {refused}")).into_inner();
+        assert!(page.tried.len() <= 8 + 2 + 8 + 4, "{text:?}: {:?}", page.tried);
+    }
+}

@@ -80,6 +80,11 @@ impl Caller {
             })
     }
 
+    /// Whether this is the name of the user.
+    pub fn is_named(&mut self, person: NumberedUser, name: &[u8]) -> bool {
+        person.is_named(name, &mut self.scratch)
+    }
+
     /// Resolves many identifiers.
     pub async fn batch<A: Message + Default + 'static>(
         &mut self,

@@ -31,6 +31,20 @@ pub struct UserName {
     pub display_name: Bytes,
 }
 
+/// A `FindUsersResponse`.
+#[derive(Clone, PartialEq, Message)]
+pub struct FoundUsers {
+    #[prost(message, repeated, tag = "1")]
+    pub matches: Vec<FoundUser>,
+}
+
+/// A `FoundUser` with its user alone.
+#[derive(Clone, PartialEq, Message)]
+pub struct FoundUser {
+    #[prost(message, optional, tag = "1")]
+    pub user: Option<UserName>,
+}
+
 /// An `Identity` with its identifier alone.
 #[derive(Clone, PartialEq, Message)]
 pub struct ResolvedIdentity {

@@ -9,6 +9,7 @@
 mod bench_tenant;
 mod caller;
 mod change;
+mod find;
 mod load;
 mod message;
 mod numbered_user;
@@ -34,6 +35,7 @@ use super::output;
 use crate::config::{Bench, Flags, Purpose};
 use caller::Caller;
 use change::{Create, Link};
+use find::Find;
 use polynym_client::Client;
 use report::Report;
 use run::{Tally, Window};
@@ -46,7 +48,7 @@ Examples:
   polynym bench health --concurrency 64 --json
   polynym bench remove
 
-`resolve`, `batch` and `link` first load the users that are missing. The users of `create` stay;
+`resolve`, `batch`, `find` and `link` first load the users that are missing. The users of `create` stay;
 `link` unlinks what it links. All users are in a tenant that this command creates; it writes to no
 other tenant. `remove` deletes it.";
 
@@ -64,6 +66,8 @@ enum Mode {
     Resolve,
     /// Look up many identifiers per call.
     Batch,
+    /// Find users by names, by starts of addresses, by pasted addresses, and with a wrong letter.
+    Find,
     /// Register new users.
     Create,
     /// Link new identifiers to users, and unlink them, in turn.
@@ -79,7 +83,7 @@ impl Mode {
     const fn items(self, batch: usize) -> usize {
         match self {
             Self::Health | Self::Remove => 0,
-            Self::Resolve | Self::Link => 1,
+            Self::Resolve | Self::Find | Self::Link => 1,
             Self::Batch => batch,
             Self::Create => numbered_user::KINDS,
         }
@@ -101,7 +105,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         return remove(&session).await;
     }
 
-    let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch);
+    let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch | Mode::Find);
     let writes =
         matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
     if writes {
@@ -125,6 +129,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         Mode::Batch => {
             measure(&settings, |n| Batch::new(caller(n), targets.clone(), settings.batch)).await
         }
+        Mode::Find => measure(&settings, |n| Find::new(caller(n), targets.clone())).await,
         Mode::Link => {
             let ids = Arc::new(load::ensure(users, &caller).await?);
             let run = numbered_user::new_run();

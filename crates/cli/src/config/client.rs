@@ -10,8 +10,9 @@ use super::values::Values;
 settings! {
     /// The caller of a server.
     pub struct Caller {
-        /// The maximum time to wait for an answer.
-        pub timeout: Duration = ("TIME", "10s", parse::positive),
+        /// The maximum time to wait for an answer. Longer than a server's --call-timeout: then its
+        /// answer says what it waited for.
+        pub timeout: Duration = ("TIME", "12s", parse::positive),
         /// The file with the caller's token.
         pub token_file: Option<PathBuf> = ("FILE", "", parse::path),
         /// The server's certificate authorities, as PEM, instead of the system's.

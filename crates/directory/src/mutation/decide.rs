@@ -139,10 +139,10 @@ impl Mutation {
                 tenancy::delete(self, read_set, step)
             }
             MutationKind::Tenant(TenantChange::FinishIndexChanges(since)) => {
-                tenancy::finish(self, read_set, |policies| policies.finish_index_changes(*since))
+                tenancy::finish(read_set, |policies| policies.finish_index_changes(*since))
             }
             MutationKind::Tenant(TenantChange::FinishHistoryChange(since)) => {
-                tenancy::finish(self, read_set, |policies| policies.finish_history_change(*since))
+                tenancy::finish(read_set, |policies| policies.finish_history_change(*since))
             }
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
             MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),

@@ -78,18 +78,15 @@ pub fn import(
     Ok(put_with_event(mutation, None, after, kind))
 }
 
-/// Marks changes of policies as applied by the servers.
+/// Marks changes of policies as applied by the servers. The time of the last change stays: it is
+/// that of an event.
 pub fn finish(
-    mutation: &Mutation,
     read_set: &ReadSet,
     finish: impl FnOnce(&mut Policies),
 ) -> Result<WriteSet, DecideError> {
     let before = read_set.read_tenant()?.ok_or(Error::TenantNotFound)?;
     let mut after = before.clone();
     finish(&mut after.policies);
-    if after.policies != before.policies {
-        after.update_time = mutation.now.time.after(before.update_time);
-    }
     Ok(put(Some(before), after))
 }
 

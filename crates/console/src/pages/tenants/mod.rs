@@ -7,9 +7,11 @@ mod delete;
 mod handles;
 mod history;
 mod list;
+mod listed;
 mod policies;
 mod policies_page;
 mod policy_form;
+mod regions;
 mod review;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ pub fn tenant_router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/policies", get(policies::page).post(policies::submit))
         .route("/policies/handles", post(handles::submit))
+        .route("/policies/regions", post(regions::submit))
         .route("/policies/history", get(history::page))
         .route("/policies/attributes", get(attributes::page).post(attributes::submit))
         .route("/policies/delete", get(delete::page).post(delete::submit))

@@ -9,6 +9,7 @@ use polynym_proto::v1::{GetTenantRequest, Tenant};
 use super::conflict::{Conflict, Seen};
 use super::handles::HandlesView;
 use super::policy_form::{FieldView, encode};
+use super::regions::RegionsView;
 use crate::frame::Frame;
 use crate::render::render_with_status;
 use crate::views::tenant::TenantView;
@@ -22,6 +23,7 @@ struct PoliciesPage {
     tenant: TenantView,
     fields: Vec<FieldView>,
     handles: HandlesView,
+    regions: RegionsView,
     /// The policies that the page shows, for the form.
     base: String,
     seen: Seen,
@@ -42,6 +44,7 @@ pub struct Shown {
     pub status: StatusCode,
     pub fields: Option<Vec<FieldView>>,
     pub handles: Option<HandlesView>,
+    pub regions: Option<RegionsView>,
     pub error: String,
     pub conflict: Option<Conflict>,
     pub note: &'static str,
@@ -58,6 +61,7 @@ pub fn show(visit: &Visit, tenant: &Tenant, shown: Shown) -> Response<Body> {
             frame: visit.frame(&tenant.tenant),
             fields: shown.fields.unwrap_or_else(current),
             handles: shown.handles.unwrap_or_else(|| HandlesView::of(&policies)),
+            regions: shown.regions.unwrap_or_else(|| RegionsView::of(&policies)),
             base: encode(&policies),
             seen: Seen::of(tenant),
             tenant: TenantView::of(tenant),
