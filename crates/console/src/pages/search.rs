@@ -260,7 +260,7 @@ fn commands(visit: &Visit, tenant: &str, text: &str) -> Option<Commands> {
         Reading::Words(words) if words.is_empty() => Some(search_commands(tenant, words)),
         Reading::Words(words) => {
             let region = &visit.context.region;
-            let cli = ["find", &words, "--region", region, "--tenant", &tenant];
+            let cli = ["find", "--region", region, "--tenant", &tenant, "--", &words];
             let request =
                 v1::FindUsersRequest { tenant: tenant.clone(), ..found::request(&words, region) };
             Some(Commands::from_request(&cli, &request))

@@ -10,6 +10,8 @@ use crate::views::reading::Typed;
 
 /// The maximum number of users of one call.
 const MAX_PAGE: i32 = 50;
+/// The maximum number of pages without users that are passed.
+const MAX_EMPTY_PAGES: usize = 4;
 
 /// Whose identifier it is.
 pub struct IdentityResult {
@@ -66,6 +68,7 @@ pub async fn identified(
     Ok(Results { identity: Some(identity), hint: String::new(), ..results(page, &list) })
 }
 
+/// A page of users, the first of a few that has any.
 async fn call(
     client: &Client,
     request: FindUsersRequest,
@@ -73,13 +76,23 @@ async fn call(
 ) -> Result<FindUsersResponse, Failure> {
     let mut read_mask = list.columns.read_mask();
     read_mask.paths.extend(["state", "delete_time"].map(str::to_owned));
-    let request = FindUsersRequest {
+    let mut request = FindUsersRequest {
         page_size: list.size.min(MAX_PAGE),
         page_token: list.after.clone(),
         read_mask: Some(read_mask),
         ..request
     };
-    Ok(client.directory().find_users(request).await?)
+    let directory = client.directory();
+    let mut page = directory.find_users(request.clone()).await?;
+    for _ in 0..MAX_EMPTY_PAGES {
+        if !page.matches.is_empty() || page.next_page_token.is_empty() {
+            break;
+        }
+        request.page_token = page.next_page_token;
+        let tried = page.tried;
+        page = FindUsersResponse { tried, ..directory.find_users(request.clone()).await? };
+    }
+    Ok(page)
 }
 
 fn results(page: FindUsersResponse, list: &List) -> Results {
@@ -89,9 +102,13 @@ fn results(page: FindUsersResponse, list: &List) -> Results {
         row.reasons = found.reasons.iter().map(find::reading).collect();
         Some(row)
     });
+    let hint = match page.next_page_token.is_empty() {
+        true => "Nobody is found by any of these.",
+        false => "Nobody is found so far.",
+    };
     Results {
         rows: rows.collect(),
-        hint: "Nobody is found by any of these.".to_owned(),
+        hint: hint.to_owned(),
         description: tried,
         suggestions: page.suggestions,
         next: page.next_page_token,
