@@ -24,6 +24,7 @@ const EXAMPLES: &str = "\
 Examples:
   polynym serve --sample
   polynym resolve email:joe.smith@example.com handle:joe
+  polynym find 'joe smith'
 
 Exit status: 0 success, 1 failure, 2 wrong usage or configuration.";
 

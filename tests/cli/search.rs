@@ -176,7 +176,7 @@ fn users_are_found_by_what_one_knows_of_them() {
 
     let nobody = server.run(&["find", "zzzzzz"]);
     assert!(nobody.status.success() && stdout(&nobody).is_empty());
-    let tried = "handle zzzzzz; words of the name: zzzzzz; email that begins with zzzzzz";
-    assert_eq!(stderr(&nobody), format!("nobody is found by {tried}\n"));
+    let tried = "handle zzzzzz; name with zzzzzz; email starting with zzzzzz";
+    assert_eq!(stderr(&nobody), format!("no user found; tried {tried}\n"));
     assert_fails(&server.run(&["find", " "]), 1, &["is empty"]);
 }

@@ -92,9 +92,9 @@ async fn people_are_found_by_what_callers_say_with_the_reasons() {
     let mut browser = site.browser().await;
     for (text, reason) in [
         ("01 5120000", "phone +4315120000 in AT"),
-        ("Mueller", "words of the name: muller"),
-        ("anna@exam", "email that begins with anna@exam"),
-        ("mülelr", "words that are like mulelr"),
+        ("Mueller", "name with muller"),
+        ("anna@exam", "email starting with anna@exam"),
+        ("mülelr", "name similar to mulelr"),
     ] {
         let found = browser.post(SEARCH, &[("q", text)]).await;
         found.assert_has(&[">Anna Müller</a>", "Found by", reason]);
@@ -108,7 +108,7 @@ async fn people_are_found_by_what_callers_say_with_the_reasons() {
     client.delete(&anna).await.unwrap();
     let deleted = browser.post(SEARCH, &[("q", "anna@example.at")]).await;
     deleted.assert_has(&["Owned by", "Anna Müller", "<span class=\"state deleted\">", "<time"]);
-    browser.post(SEARCH, &[("q", "xyzzy")]).await.assert_has(&["Nobody is found", "handle xyzzy"]);
+    browser.post(SEARCH, &[("q", "xyzzy")]).await.assert_has(&["No user found", "handle xyzzy"]);
     let words = browser.post(SEARCH, &[("q", "joe")]).await;
-    words.assert_has(&["display_name: &#34;joe*&#34;", "Search by a filter"]);
+    words.assert_has(&["display_name: &#34;joe*&#34;", "Search names by a filter"]);
 }

@@ -86,7 +86,7 @@ pub struct Set {
     /// for the list in docs/api.md.
     #[arg(long, value_name = "HANDLES")]
     reserved_handles: Option<String>,
-    /// The countries in which phone numbers without one are found, such as DE,AT, the likeliest
+    /// The countries of national phone numbers in `polynym find`, such as DE,AT, the likeliest
     /// first; empty for none.
     #[arg(long, value_name = "COUNTRIES")]
     phone_regions: Option<String>,

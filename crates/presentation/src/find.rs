@@ -1,20 +1,27 @@
 //! The ways in which FindUsers reads a text, in words.
 
-use polynym_proto::v1::{FindReading, FindWay};
+use polynym_proto::v1::{FindReading, FindWay, FoundUser};
 
-/// A reading in words, such as `email joe@example.com` or `words of the name: joe smith`.
+/// A reading in words, such as `email joe@example.com` or `name with joe smith`.
 pub fn reading(reading: &FindReading) -> String {
     let FindReading { value, region, attribute, .. } = reading;
     match reading.way() {
         FindWay::Identifier => identifier(value, region),
-        FindWay::HeldIdentifier => format!("held for this user: {}", identifier(value, region)),
+        FindWay::HeldIdentifier => format!("former {}, still held", identifier(value, region)),
         FindWay::UserId => format!("user id {value}"),
         FindWay::Attribute => format!("{attribute} {value}"),
-        FindWay::Name => format!("words of the name: {value}"),
-        FindWay::EmailStart => format!("email that begins with {value}"),
-        FindWay::SimilarName => format!("words that are like {value}"),
+        FindWay::Name => format!("name with {value}"),
+        FindWay::EmailStart => format!("email starting with {value}"),
+        FindWay::SimilarName => format!("name similar to {value}"),
         FindWay::Unspecified => value.clone(),
     }
+}
+
+/// The reasons why a user is found, in words.
+pub fn reasons(found: &FoundUser) -> Vec<String> {
+    let merged = Some(&found.merged_from).filter(|id| !id.is_empty());
+    let merged = merged.map(|id| format!("user {id} was merged into this one"));
+    found.reasons.iter().map(reading).chain(merged).collect()
 }
 
 /// An identifier in text form, as kind and value.
@@ -40,9 +47,9 @@ mod tests {
         for (way, value, region, expected) in [
             (FindWay::Identifier, "email:a@b.c", "", "email a@b.c"),
             (FindWay::Identifier, "phone:+4930123456", "DE", "phone +4930123456 in DE"),
-            (FindWay::HeldIdentifier, "handle:joe", "", "held for this user: handle joe"),
+            (FindWay::HeldIdentifier, "handle:joe", "", "former handle joe, still held"),
             (FindWay::Attribute, "42", "", "customer 42"),
-            (FindWay::SimilarName, "jonh", "", "words that are like jonh"),
+            (FindWay::SimilarName, "jonh", "", "name similar to jonh"),
         ] {
             assert_eq!(said(way, value, region), expected);
         }

@@ -3,6 +3,7 @@
 
 use polynym_identifier::{RawIdentifier, email_within, pasted};
 
+pub use polynym_identifier::is_region;
 pub use polynym_identifier::pasted::is_national_number;
 
 /// The identifier that a text looks like, if one: the likeliest that is valid. Numbers in national
@@ -31,11 +32,6 @@ pub fn is_filter(text: &str) -> bool {
     ];
     let has_operator = text.contains(['=', '<', '>']) || text.contains(':');
     has_operator && (FIELDS.iter().any(|field| text.contains(field)) || text.contains(" = "))
-}
-
-/// Whether a text may be a region, such as `US`.
-pub fn is_region(text: &str) -> bool {
-    text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 #[cfg(test)]

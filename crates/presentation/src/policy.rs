@@ -1,5 +1,5 @@
-//! The policies of tenants that have one value. Reserved handles and definitions of attributes have
-//! forms of their own.
+//! The policies of tenants that have one value. Reserved handles, countries of phone numbers and
+//! definitions of attributes have forms of their own.
 
 use polynym_proto::v1::Policies;
 use prost_types::Duration;

@@ -65,7 +65,8 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
     let mut table = output::table(["MongoDB database", &status.database]);
     table.add_row(["topology", &status.topology]);
     table.add_row(["server version", &status.server_versions.join(", ")]);
-    let or_none = |version: Option<String>| version.unwrap_or_else(|| "none".to_owned());
+    let absent = if status.silent_shards.is_empty() { "none" } else { "unknown" };
+    let or_none = |version: Option<String>| version.unwrap_or_else(|| absent.to_owned());
     let schema = status.schema_version.map(|version| version.to_string());
     table.add_row(["schema version", &or_none(schema)]);
     let rules = status.rules_version.map(|version| version.to_string());
@@ -96,8 +97,8 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
         (Some(_), _) => output::print("this program cannot use it: name another database\n"),
         (None, false) => output::print("`polynym store init` creates the missing parts\n"),
         (None, true) if !status.silent_shards.is_empty() => output::print(
-            "users and identities on shards that do not answer are unavailable until these are back, \
-             and the rest of the state is unknown\n",
+            "the shards above do not answer: their users and identities are unavailable, and the rest \
+             of the state is unknown\n",
         ),
         (None, true) => status.advice.iter().try_for_each(show_advice),
     }

@@ -226,14 +226,14 @@ impl Reader<'_> {
         for node in self.items(node) {
             match text(&node).filter(|region| is_region(region)) {
                 Some(region) if regions.iter().any(|own| own == region) => {
-                    self.fault(node.position, "this region is there twice");
+                    self.fault(node.position, "this country is there twice");
                 }
                 Some(region) => regions.push(region.to_owned()),
-                None => self.fault(node.position, "write a country's code such as DE or \"NO\""),
+                None => self.fault(node.position, "write a country's two capital letters, such as DE; quote \"NO\", which YAML reads as false"),
             }
         }
         if regions.len() > MAX_REGIONS {
-            self.fault(position, format!("at most {MAX_REGIONS} regions"));
+            self.fault(position, format!("at most {MAX_REGIONS} countries"));
         }
         regions
     }

@@ -26,7 +26,8 @@ pub struct Define {
     /// Take users of one name with the same value of the attribute for probable duplicates.
     #[arg(long)]
     evidence: bool,
-    /// Find users by a value of the attribute, such as a customer number.
+    /// Let `polynym find` find users by a whole value of the attribute, such as a customer number.
+    /// Needs the index.
     #[arg(long)]
     find: bool,
     /// Do not wait for the index change.

@@ -10,8 +10,8 @@ use super::values::Values;
 settings! {
     /// The caller of a server.
     pub struct Caller {
-        /// The maximum time to wait for an answer. Longer than a server's --call-timeout: then its
-        /// answer says what it waited for.
+        /// The maximum time to wait for an answer. Keep it longer than the server's --call-timeout:
+        /// then the server's error arrives, which says what failed.
         pub timeout: Duration = ("TIME", "12s", parse::positive),
         /// The file with the caller's token.
         pub token_file: Option<PathBuf> = ("FILE", "", parse::path),

@@ -32,7 +32,12 @@ pub fn parse(text: &str) -> Result<IdentifierArg, TextError> {
 /// # Errors
 /// It looks like no identifier, or is a number in national form without a region.
 pub fn parse_pasted(text: &str) -> Result<IdentifierArg, String> {
-    read_pasted(text, &region(&|name| std::env::var(name).ok()).unwrap_or_default())
+    read_pasted(text, &locale_region())
+}
+
+/// The region of the locale, such as `US` of `en_US.UTF-8`; empty if it has none.
+pub fn locale_region() -> String {
+    region(&|name| std::env::var(name).ok()).unwrap_or_default()
 }
 
 fn read_pasted(text: &str, region: &str) -> Result<IdentifierArg, String> {
@@ -48,7 +53,6 @@ fn read_pasted(text: &str, region: &str) -> Result<IdentifierArg, String> {
     }
 }
 
-/// The region of the locale, such as `US` of `en_US.UTF-8`.
 fn region(variable: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let locale = LOCALES.into_iter().find_map(|name| variable(name).filter(|it| !it.is_empty()))?;
     let (_, rest) = locale.split_once('_')?;

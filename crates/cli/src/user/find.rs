@@ -6,9 +6,10 @@ use crate::client::Session;
 use crate::config::{Client, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use crate::text::identifier::locale_region;
 use crate::text::user_table;
-use polynym_presentation::find::reading;
-use polynym_proto::v1::{FindReading, FindUsersRequest, FoundUser};
+use polynym_presentation::find;
+use polynym_proto::v1::{FindUsersRequest, FoundUser};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -23,13 +24,13 @@ const PAGE_SIZE: usize = 50;
 #[derive(Args)]
 pub struct Find {
     /// An identifier or a list of them, an id, words of the name, the start of an email address, or
-    /// the value of an attribute that is defined with --find.
+    /// a whole value of an attribute that was defined with `polynym attribute define --find`.
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The country that is tried first for phone numbers without one, such as DE; those of the
-    /// tenant follow.
-    #[arg(long, value_name = "COUNTRY", default_value = "")]
-    region: String,
+    /// The country of national phone numbers, such as DE, before those of the tenant; by default that
+    /// of the locale.
+    #[arg(long, value_name = "COUNTRY")]
+    region: Option<String>,
     /// The maximum number of users; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
@@ -47,7 +48,7 @@ pub async fn run(command: Find) -> Result<(), Failure> {
     let mut request = FindUsersRequest {
         tenant: session.tenant(),
         text: command.text,
-        region: command.region.to_ascii_uppercase(),
+        region: command.region.map_or_else(locale_region, |region| region.to_ascii_uppercase()),
         page_token: command.page_token,
         ..FindUsersRequest::default()
     };
@@ -65,8 +66,13 @@ pub async fn run(command: Find) -> Result<(), Failure> {
             break;
         }
     }
-    if !found {
-        eprintln!("nobody is found by {}", said(&tried, "; "));
+    if !found && request.page_token.is_empty() {
+        let tried = in_words(tried.iter().map(find::reading), "; ");
+        let tried = Some(tried).filter(|tried| !tried.is_empty());
+        eprintln!(
+            "no user found{}",
+            tried.map(|tried| format!("; tried {tried}")).unwrap_or_default()
+        );
     }
     if !suggestions.is_empty() {
         eprintln!("did you mean {}?", printable(&suggestions.join(", ")));
@@ -86,17 +92,15 @@ fn print(session: &Session, found: &[FoundUser]) -> Result<(), Failure> {
         return Ok(());
     }
     let mut table = output::table(["user", "name", "state", "identities", "found by"]);
-    for FoundUser { user, reasons, .. } in found {
-        let Some(user) = user else { continue };
+    for found in found {
+        let Some(user) = &found.user else { continue };
         let mut row = user_table::summary(user).to_vec();
-        row.push(said(reasons, "\n"));
+        row.push(in_words(find::reasons(found).into_iter(), "\n"));
         table.add_row(row);
     }
     output::print_table(&table)
 }
 
-/// Readings in words.
-fn said(readings: &[FindReading], separator: &str) -> String {
-    let said = readings.iter().map(|own| printable(&reading(own)).into_owned());
-    said.collect::<Vec<_>>().join(separator)
+fn in_words(texts: impl Iterator<Item = String>, separator: &str) -> String {
+    texts.map(|text| printable(&text).into_owned()).collect::<Vec<_>>().join(separator)
 }

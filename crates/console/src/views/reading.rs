@@ -30,6 +30,8 @@ pub struct Typed {
     pub description: String,
     /// The text form, such as `phone/US:(415) 555-2671`.
     pub text: String,
+    /// The text form of the canonical identifier, such as `phone:+14155552671`.
+    pub canonical: String,
 }
 
 /// Reads a text. Numbers in national form are of `region`.
@@ -56,7 +58,8 @@ fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {
         }
         _ => format!("{kind}, {value}"),
     };
-    Some(Typed { text: raw.to_string(), message, description })
+    let (text, canonical) = (raw.to_string(), parsed.to_string());
+    Some(Typed { message, description, text, canonical })
 }
 
 /// The filter for names with these words; the last one may be cut off.

@@ -244,8 +244,8 @@ fn check_regions(regions: &[String]) -> Result<(), Error> {
     let is_twice = |n: usize| regions[..n].contains(&regions[n]);
     let rule = match regions.iter().all(|region| is_region(region)) {
         false => "each must be the code of a country by ISO 3166 in capitals, such as DE",
-        true if regions.len() > MAX_PHONE_REGIONS => "at most 8 regions",
-        true if (1..regions.len()).any(is_twice) => "a region is there twice",
+        true if regions.len() > MAX_PHONE_REGIONS => "at most 8 countries",
+        true if (1..regions.len()).any(is_twice) => "a country is there twice",
         true => return Ok(()),
     };
     Err(Error::invalid(Invalid::Policy, "policies.phone_regions", rule))

@@ -78,8 +78,8 @@ pub fn import(
     Ok(put_with_event(mutation, None, after, kind))
 }
 
-/// Marks changes of policies as applied by the servers. The time of the last change stays: it is
-/// that of an event.
+/// Marks changes of policies as applied by the servers. Keeps the time of the last event: this
+/// change has none.
 pub fn finish(
     read_set: &ReadSet,
     finish: impl FnOnce(&mut Policies),

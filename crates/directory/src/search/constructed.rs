@@ -28,9 +28,9 @@ impl Filter {
         is_valid.then(|| Self(Expression::all(words.into_iter().map(has).collect())))
     }
 
-    /// Those of the users whom none of the others finds.
+    /// This filter without the users of the others.
     #[must_use]
-    pub fn but_not<'f>(self, others: impl IntoIterator<Item = &'f Self>) -> Self {
+    pub fn excluding<'f>(self, others: impl IntoIterator<Item = &'f Self>) -> Self {
         let not = |other: &Self| Expression::Not(Box::new(other.0.clone()));
         let rest = others.into_iter().map(not);
         Self(Expression::all([self.0].into_iter().chain(rest).collect()))

@@ -5,17 +5,17 @@ use std::ops::RangeInclusive;
 
 use unicode_normalization::UnicodeNormalization;
 
-/// Letters that names have as one or as two, with the letter that is left of each without accents.
+/// Umlauts: the letter, its base letter, and its spelling with two letters.
 const UMLAUTS: [(char, &str, &str); 5] =
     [('ä', "a", "ae"), ('ö', "o", "oe"), ('ü', "u", "ue"), ('ø', "o", "oe"), ('å', "a", "aa")];
 
 /// The letters that may replace a wrong one, by script.
 const ALPHABETS: [RangeInclusive<char>; 3] = ['a'..='z', 'α'..='ω', 'а'..='я'];
-/// The characters of words in which a letter may be wrong. Shorter words are like many others.
+/// The lengths of words that are varied. A shorter word is one letter away from too many others.
 const COMPARED_CHARS: RangeInclusive<usize> = 4..=12;
 
-/// A text with its umlauts as two letters, and with each such pair as the letter without its
-/// accent, which is how names with the umlaut are found; without those that are the text itself.
+/// The other spellings of a text: each umlaut as two letters, and each such pair as the base
+/// letter, as which the index has names with the umlaut. Leaves out a spelling that is the text.
 ///
 /// ```
 /// use polynym_directory::search::other_umlauts;
@@ -38,13 +38,13 @@ pub fn other_umlauts(text: &str) -> Vec<String> {
 /// exchanged with the next one: at most 700 in Latin script. None of a short or a long word.
 ///
 /// ```
-/// use polynym_directory::search::misspellings;
+/// use polynym_directory::search::one_letter_variants;
 ///
-/// let words = misspellings("jonh");
+/// let words = one_letter_variants("jonh");
 /// assert!(["john", "jon", "jonah", "joni"].iter().all(|word| words.contains(*word)));
-/// assert!(misspellings("joe").is_empty() && !words.contains("jonh"));
+/// assert!(one_letter_variants("joe").is_empty() && !words.contains("jonh"));
 /// ```
-pub fn misspellings(word: &str) -> BTreeSet<String> {
+pub fn one_letter_variants(word: &str) -> BTreeSet<String> {
     let letters: Vec<char> = word.chars().collect();
     let mut words = BTreeSet::new();
     if !COMPARED_CHARS.contains(&letters.len()) {
@@ -77,7 +77,7 @@ mod tests {
     fn a_letter_is_wrong_missing_too_much_or_exchanged() {
         for word in ["schmidt", "иванов", "παπας"] {
             let letters: Vec<char> = word.chars().collect();
-            let words = misspellings(word);
+            let words = one_letter_variants(word);
             let added = letters.len() + 1;
             let mut without = letters.clone();
             without.remove(1);
@@ -88,14 +88,16 @@ mod tests {
             }
             assert!(words.iter().all(|other| other.chars().count() <= added));
         }
-        assert_eq!(misspellings("山田太郎").len(), 7, "no alphabet");
+        assert_eq!(one_letter_variants("山田太郎").len(), 7, "no alphabet");
     }
 
     #[test]
     fn spellings_are_bounded() {
         let longest = "abcdefghijkl";
-        assert!(misspellings(longest).len() <= 700);
-        assert!(misspellings(&"a".repeat(13)).is_empty() && misspellings("").is_empty());
+        assert!(one_letter_variants(longest).len() <= 700);
+        assert!(
+            one_letter_variants(&"a".repeat(13)).is_empty() && one_letter_variants("").is_empty()
+        );
     }
 
     #[test]

@@ -340,14 +340,20 @@ fn paths(
 
 /// The size of the requested page.
 pub(super) fn page_size(size: i32) -> Result<usize, Error> {
+    page_size_within(size, DEFAULT_PAGE, MAX_PAGE)
+}
+
+/// The size of the requested page: `default` for 0, and at most `max`.
+pub(super) fn page_size_within(size: i32, default: usize, max: usize) -> Result<usize, Error> {
     match usize::try_from(size) {
-        Ok(0) => Ok(DEFAULT_PAGE),
-        Ok(size) => Ok(size.min(MAX_PAGE)),
+        Ok(0) => Ok(default),
+        Ok(size) => Ok(size.min(max)),
         Err(_) => Err(Error::invalid(Invalid::Field, "page_size", "must not be negative")),
     }
 }
 
 fn stale_token() -> Error {
-    let message = "no longer fits the filter: begin again without one";
+    let message =
+        "no longer fits the indexes or the rules, which have changed: begin again without one";
     Error::invalid(Invalid::PageToken, "page_token", message)
 }

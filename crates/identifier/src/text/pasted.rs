@@ -6,13 +6,14 @@ use crate::phone::is_international;
 use crate::raw::RawIdentifier;
 use crate::unicode::{CharacterIssue, character_issue};
 
-/// The maximum number of identifiers in a text.
-pub const MAX_IDENTIFIERS: usize = 8;
-/// The digits of a telephone number, at least, and those of an extension, at most.
+/// The maximum number of readings of a text: a national number has one for each region.
+pub const MAX_READINGS: usize = 8;
+/// The minimum number of digits of a telephone number.
 const MIN_DIGITS: usize = 5;
+/// The maximum number of digits of an extension.
 const MAX_EXTENSION: usize = 7;
 const NO_REGION: &[&str] = &[""];
-/// The signs that enclose what people copy.
+/// Pairs of signs that enclose a copied text.
 const PAIRS: [[char; 2]; 7] =
     [['<', '>'], ['(', ')'], ['[', ']'], ['"', '"'], ['\'', '\''], ['“', '”'], ['„', '“']];
 
@@ -37,7 +38,7 @@ pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<
     if found.is_empty() {
         found = several(text, char::is_whitespace, regions).unwrap_or_default();
     }
-    found.truncate(MAX_IDENTIFIERS);
+    found.truncate(MAX_READINGS);
     found
 }
 
@@ -48,7 +49,7 @@ fn several<'a>(
     regions: &[&'a str],
 ) -> Option<Vec<RawIdentifier<'a>>> {
     let parts = text.split(is_separator).filter(|part| !part.trim().is_empty());
-    let readings = parts.take(MAX_IDENTIFIERS).map(|part| readings(part, regions));
+    let readings = parts.take(MAX_READINGS).map(|part| readings(part, regions));
     let all = readings.map(|own| Some(own).filter(|own| !own.is_empty()));
     Some(all.collect::<Option<Vec<_>>>()?.concat())
 }
@@ -147,8 +148,7 @@ fn is_list_separator(c: char) -> bool {
     matches!(c, ',' | ';' | '\n' | '\r' | '\t')
 }
 
-/// A text without what surrounds it: spaces, invisible characters, the punctuation of a sentence,
-/// and a pair of signs.
+/// Strips spaces, invisible characters, the punctuation of a sentence and one enclosing pair.
 fn bare(text: &str) -> &str {
     let is_around =
         |c: char| c.is_whitespace() || character_issue(c) == Some(CharacterIssue::Invisible);
@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(texts(text, &[]), expected, "{text}");
         }
         assert_eq!(texts("ann@example.com or so", &[]), [""; 0]);
-        assert_eq!(texts(&"a@example.com ".repeat(20), &[]).len(), MAX_IDENTIFIERS);
+        assert_eq!(texts(&"a@example.com ".repeat(20), &[]).len(), MAX_READINGS);
     }
 
     #[test]

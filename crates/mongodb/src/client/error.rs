@@ -383,7 +383,7 @@ impl From<DriverError> for OpenError {
             | ErrorKind::ConnectionPoolCleared { .. }
             | ErrorKind::Io(_)
             | ErrorKind::DnsResolve { .. } => Self::Unreachable(text),
-            // Commands that open and set up a store have no data of users.
+            // Safe to show: commands that open or set up a store carry no data of users.
             ErrorKind::Command(error) => Self::Failed(format!("{text}: {}", error.message)),
             _ => Self::Failed(text),
         }
@@ -391,11 +391,11 @@ impl From<DriverError> for OpenError {
 }
 
 impl OpenError {
-    /// The same, with the step that failed.
+    /// Adds the name of the collection to a failure.
     #[must_use]
-    pub fn at(self, step: &str) -> Self {
+    pub fn in_collection(self, name: &str) -> Self {
         match self {
-            Self::Failed(text) => Self::Failed(format!("{step}: {text}")),
+            Self::Failed(text) => Self::Failed(format!("{name}: {text}")),
             other => other,
         }
     }

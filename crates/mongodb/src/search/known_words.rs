@@ -9,9 +9,9 @@ use crate::schema::bson::read_fields;
 use crate::search::filters::{by_attributes, of_tenant};
 use polynym_directory::{Tenant, search::Field};
 
-/// The users whose words are compared.
+/// The maximum number of users whose names are read.
 const MAX_USERS: i64 = 64;
-/// In a reply: the forms of a user's name.
+/// The field of a reply with the forms of a name.
 const FORMS: &str = "f";
 
 impl Collections {

@@ -23,7 +23,7 @@ use crate::setup::validators::shard_key;
 pub const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for the creation of an index, which reads the whole collection.
 pub const INDEX_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
-/// The time in which a shard answers.
+/// The maximum time of a probe on a shard.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time for which a move waits for other moves: a shard takes part in one at a time, which may
 /// take minutes.
@@ -76,7 +76,8 @@ impl Cluster {
         Ok(names)
     }
 
-    /// Those of the shards that do not answer a find of a user, in order.
+    /// The shards that do not answer a find among users, in order. A shard without users counts as
+    /// answering.
     pub async fn silent_shards(&self) -> Result<Vec<String>, DriverError> {
         let chunks = self.chunks(USERS).await?;
         let users = self.database.collection::<RawDocumentBuf>(USERS);

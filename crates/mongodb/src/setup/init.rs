@@ -118,7 +118,7 @@ impl Init<'_> {
         let epoch = versions.unwrap_or(Versions::NEW).epoch;
         for found in found {
             let ensured = self.ensure_collection(found, epoch).await;
-            ensured.map_err(|error| error.at(found.name))?;
+            ensured.map_err(|error| error.in_collection(found.name))?;
         }
         match cluster {
             Some(cluster) => self.shard(cluster, found).await,
@@ -229,7 +229,7 @@ impl Init<'_> {
         if !self.spread {
             for found in found {
                 let sharded = self.shard_one(cluster, found).await;
-                sharded.map_err(|error| OpenError::from(error).at(found.name))?;
+                sharded.map_err(|error| OpenError::from(error).in_collection(found.name))?;
             }
             return Ok(());
         }

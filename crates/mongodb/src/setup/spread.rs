@@ -23,7 +23,7 @@ impl Init<'_> {
     ) -> Result<(), OpenError> {
         for found in found {
             let spread = self.spread_one(cluster, found, shards, zones).await;
-            spread.map_err(|error| error.at(found.name))?;
+            spread.map_err(|error| error.in_collection(found.name))?;
         }
         Ok(())
     }

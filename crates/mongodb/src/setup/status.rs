@@ -28,12 +28,11 @@ pub struct Status {
     pub topology: String,
     /// The versions of the servers that clients reach.
     pub server_versions: Vec<String>,
-    /// The version of the schema; none if the database is not a store.
+    /// The version of the schema. None if the database is not a store, or a shard does not answer.
     pub schema_version: Option<i64>,
-    /// The version of the rules of normalisation; none if the database is not a store.
+    /// The version of the rules of normalisation. None if that of the schema is.
     pub rules_version: Option<u32>,
-    /// The shards that do not answer. If there are any, the state has no sizes, and nothing else is
-    /// inspected.
+    /// The shards that do not answer. If there are any, nothing else is inspected but the chunks.
     pub silent_shards: Vec<String>,
     /// The existing collections of the store.
     pub collections: Vec<CollectionStatus>,

@@ -10,10 +10,10 @@ use crate::views::reading::Typed;
 
 /// The maximum number of users of one call.
 const MAX_PAGE: i32 = 50;
-/// The maximum number of pages without users that are passed.
+/// The maximum number of empty pages to skip.
 const MAX_EMPTY_PAGES: usize = 4;
 
-/// Whose identifier it is.
+/// The owner of an identifier, and whether it can be linked.
 pub struct IdentityResult {
     pub owner: Option<UserView>,
     /// Whether it can be linked.
@@ -52,10 +52,9 @@ pub async fn identified(
     let (page, checked) =
         tokio::join!(call(client, request, &list), directory.check_identity(check));
     let (mut page, checked) = (page?, checked?);
-    let canonical = page.tried.first().map(|reading| reading.value.clone()).unwrap_or_default();
     let is_owner = |reading: &FindReading| {
         let ways = [FindWay::Identifier, FindWay::HeldIdentifier];
-        ways.contains(&reading.way()) && reading.value == canonical
+        ways.contains(&reading.way()) && reading.value == typed.canonical
     };
     let owner = page.matches.iter().position(|found| found.reasons.iter().any(is_owner));
     let owner = owner.and_then(|at| page.matches.remove(at).user);
@@ -65,10 +64,12 @@ pub async fn identified(
         reason: checked.reason,
         held_until: Time::of(checked.held_until.as_ref()),
     };
-    Ok(Results { identity: Some(identity), hint: String::new(), ..results(page, &list) })
+    let mut results = results(page, &list);
+    results.hint.clear();
+    Ok(Results { identity: Some(identity), ..results })
 }
 
-/// A page of users, the first of a few that has any.
+/// The next page with users. Skips a few empty ones.
 async fn call(
     client: &Client,
     request: FindUsersRequest,
@@ -99,12 +100,12 @@ fn results(page: FindUsersResponse, list: &List) -> Results {
     let tried = page.tried.iter().map(find::reading).collect::<Vec<_>>().join(", ");
     let rows = page.matches.iter().filter_map(|found| {
         let mut row = list.columns.row(found.user.as_ref()?);
-        row.reasons = found.reasons.iter().map(find::reading).collect();
+        row.reasons = find::reasons(found);
         Some(row)
     });
     let hint = match page.next_page_token.is_empty() {
-        true => "Nobody is found by any of these.",
-        false => "Nobody is found so far.",
+        true => "No user found.",
+        false => "No user found yet: see the next page.",
     };
     Results {
         rows: rows.collect(),

@@ -8,8 +8,8 @@ use super::conflict::{self, Refusal, Seen, update};
 use super::policies_page::{Shown, show};
 use crate::prelude::*;
 
-/// Saves the policy at a path. If it is refused, `shown` has what was typed, with the reason, which
-/// is empty after another change.
+/// Saves the policy at a path. If the server refuses it, shows what was typed: `shown` makes that
+/// of the reason, which is empty after a conflict.
 pub async fn save(
     visit: &Visit,
     name: &str,

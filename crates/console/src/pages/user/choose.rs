@@ -2,7 +2,7 @@
 
 use polynym_client::{Client, Error};
 use serde::Deserialize;
-use v1::{FindReading, FindUsersRequest, FindWay, FoundUser, SearchUsersRequest, State};
+use v1::{FindUsersRequest, FindWay, FoundUser, SearchUsersRequest, State};
 
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -73,7 +73,7 @@ fn show(
     Ok(render_with_status(&page, status))
 }
 
-/// The users that a text means: an id, an identifier, a filter, or words of names.
+/// The users that a text or a filter finds.
 ///
 /// # Errors
 /// No user matches, or the text is wrong.
@@ -101,8 +101,8 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
     Ok(users.iter().map(UserView::of).collect())
 }
 
-/// The users whom a text finds and who are not deleted. Those whose identifier or id it is, if there
-/// are any.
+/// The users whom a text finds, without deleted ones and those of similar names. If the text
+/// identifies users by identifier or id, these alone.
 async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v1::User>, Error> {
     let request = FindUsersRequest {
         text: text.to_owned(),
@@ -112,11 +112,13 @@ async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v
         ..Default::default()
     };
     let mut found = client.directory().find_users(request).await?.matches;
-    let is_named =
-        |reading: &FindReading| matches!(reading.way(), FindWay::Identifier | FindWay::UserId);
-    let has_name = |found: &FoundUser| found.reasons.iter().any(is_named);
-    if found.iter().any(has_name) {
-        found.retain(has_name);
+    let has = |found: &FoundUser, ways: &[FindWay]| {
+        found.reasons.iter().any(|reading| ways.contains(&reading.way()))
+    };
+    let is_identified = |found: &FoundUser| has(found, &[FindWay::Identifier, FindWay::UserId]);
+    found.retain(|found| !has(found, &[FindWay::SimilarName]));
+    if found.iter().any(is_identified) {
+        found.retain(is_identified);
     }
     let users = found.into_iter().filter_map(|found| found.user);
     Ok(users.filter(|user| user.state() != State::Deleted).collect())

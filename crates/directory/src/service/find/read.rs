@@ -1,29 +1,32 @@
-//! Finds users by a text: each reading takes one bounded read, and their users are one list.
+//! Finds users by a text. The users of all its readings are one list, in pages.
 
 use std::collections::HashSet;
 
 use locality_uuid::LocalityId;
 use prost::Message;
 
-use super::reading::{Reading, Readings, Search, Way, meant, similar};
+use super::reading::{Reading, Readings, Search, Way, candidates, similar_names};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
+use crate::model::policies::Policies;
 use crate::search::{Filter, query_hash};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{ResolveOptions, UserById};
 use crate::service::search::matching_users::{Part, PartRequest};
+use crate::service::search::page_size_within;
 use crate::stores::{ANSWER_BYTES, Consistency, PageLimit, View};
 use crate::tokens::sealed::{SealedToken, TokenPayload};
 use polynym_identifier::{IdentityKey, RawIdentifier, Rules, is_region};
 
 /// The maximum size of a text.
 const MAX_TEXT_BYTES: usize = 4_096;
-/// Users in a page by default, and at most.
+/// The default size of a page.
 const DEFAULT_PAGE: usize = 10;
+/// The maximum size of a page.
 const MAX_PAGE: usize = 50;
-/// Users that one reading reads for a page.
+/// The maximum number of users that one search reads for a page.
 const READ_LIMIT: usize = 1_000;
 const MAX_SUGGESTIONS: usize = 8;
 
@@ -67,17 +70,17 @@ pub struct FindPage {
     pub suggestions: Vec<String>,
     /// The token of the next page; empty after the last.
     pub next_page_token: String,
-    /// The identifiers that nobody owns, for the limit of misses.
+    /// The number of identifiers that nobody owns. They count as misses of the caller.
     pub misses: usize,
 }
 
-/// The part of the results that the pages so far have shown.
+/// The position after a page.
 #[derive(Clone, PartialEq, Message)]
 struct Cursor {
-    /// The users of identifiers and ids.
+    /// The number of shown users whom an identifier or the id identifies.
     #[prost(uint32, tag = "3")]
     named: u32,
-    /// The searches before the present one.
+    /// The index of the present search.
     #[prost(uint32, tag = "4")]
     searches: u32,
     /// The cursor of the present search.
@@ -105,14 +108,11 @@ impl Directory {
         let size = check(&request)?;
         let policies = self.policies(&context.tenant).await?;
         let (rules, _) = self.stored_rules(Consistency::Latest).await?;
-        let first = Some(request.region).filter(|region| !region.is_empty());
-        let others = policies.phone_regions.iter().map(String::as_str);
-        let others = others.filter(|region| Some(*region) != first);
-        let regions: Vec<&str> = first.into_iter().chain(others).collect();
-        let mut readings = Readings::new(request.text, &regions, &policies, rules);
-        if request.identifiers_only {
-            readings = readings.identifiers_only();
-        }
+        let regions = regions(&request, &policies);
+        let mut readings = match request.identifiers_only {
+            true => Readings::of_identifiers(request.text, &regions, rules),
+            false => Readings::new(request.text, &regions, &policies, rules),
+        };
         readings.identifiers.truncate(self.limits.batch);
         let (key, now) = (&self.backend.token_key, context.now.time);
         let query = query_hash(&context.tenant, request.text, request.region);
@@ -170,7 +170,7 @@ impl Finding<'_> {
                 return Ok(Some(next));
             }
             let earlier = searches[..n].iter().map(|search| &search.filter);
-            let filter = search.filter.clone().but_not(earlier);
+            let filter = search.filter.clone().excluding(earlier);
             let part = self.read(&filter, &next.position, limit).await?;
             limit = part.limit;
             for user in part.users {
@@ -257,7 +257,7 @@ impl Finding<'_> {
         Some((Reading { way, ..reading }, claim.owner.filter(|_| !claim.guard)?))
     }
 
-    /// Adds a user, or a reason to one that is there. The first has all searches that find it.
+    /// Adds a user with all its reasons. If it is there already, adds the reason.
     fn add(
         &self,
         found: &mut Vec<FoundUser>,
@@ -290,13 +290,16 @@ impl Finding<'_> {
     async fn add_similar(&self, page: &mut FindPage, limit: PageLimit) -> Result<(), Error> {
         let has_words = |search: &Search| search.reading.way == Way::Name;
         let text = self.request.text;
-        let meant = if self.readings.searches.iter().any(has_words) { meant(text) } else { vec![] };
-        if meant.is_empty() {
+        if !self.readings.searches.iter().any(has_words) {
+            return Ok(());
+        }
+        let candidates = candidates(text);
+        if candidates.is_empty() {
             return Ok(());
         }
         let store = &self.directory.backend.search;
-        let mut known = store.known_words(&self.context.tenant, &meant).await?;
-        let Some(Search { reading, filter }) = similar(text, &known) else { return Ok(()) };
+        let mut known = store.known_words(&self.context.tenant, &candidates).await?;
+        let Some(Search { reading, filter }) = similar_names(text, &known) else { return Ok(()) };
         let users = self.read(&filter, &[], limit).await?.users;
         page.matches = users
             .into_iter()
@@ -334,7 +337,14 @@ fn id(user: &EncodedUser) -> Result<LocalityId, Error> {
     user.id().map_err(|error| Error::Internal(Box::new(error)))
 }
 
-/// Checks a request. Returns the users of the page.
+/// The regions of numbers in national form, the likeliest first.
+fn regions<'r>(request: &FindRequest<'r>, policies: &'r Policies) -> Vec<&'r str> {
+    let first = Some(request.region).filter(|region| !region.is_empty());
+    let others = policies.phone_regions.iter().map(String::as_str);
+    first.into_iter().chain(others.filter(|region| Some(*region) != first)).collect()
+}
+
+/// Checks a request. Returns the size of the page.
 fn check(request: &FindRequest<'_>) -> Result<usize, Error> {
     let invalid = |field: &str, rule: &str| Err(Error::invalid(Invalid::Field, field, rule));
     if request.text.trim().is_empty() {
@@ -346,9 +356,5 @@ fn check(request: &FindRequest<'_>) -> Result<usize, Error> {
     if !request.region.is_empty() && !is_region(request.region) {
         return invalid("region", "must be the code of a country by ISO 3166 in capitals, as US");
     }
-    match usize::try_from(request.page_size) {
-        Ok(0) => Ok(DEFAULT_PAGE),
-        Ok(size) => Ok(size.min(MAX_PAGE)),
-        Err(_) => invalid("page_size", "must not be negative"),
-    }
+    page_size_within(request.page_size, DEFAULT_PAGE, MAX_PAGE)
 }

@@ -1,4 +1,5 @@
-//! The ways in which a text is read: pure, and few.
+//! Reads a text as identifiers, an id and searches. Reads no store. The number of readings is
+//! bounded.
 
 use std::fmt;
 
@@ -7,17 +8,17 @@ use locality_uuid::LocalityId;
 use crate::model::attribute_definition::{AttributeDefinition, ValueType};
 use crate::model::policies::Policies;
 use crate::search::{
-    Filter, MAX_NAME_WORDS, Range, Scalar, ScalarRef, TypedName, misspellings, other_umlauts,
+    Filter, MAX_NAME_WORDS, Range, Scalar, ScalarRef, TypedName, one_letter_variants, other_umlauts,
 };
 use polynym_identifier::{Kind, RawIdentifier, Rules, is_international, pasted};
 use unicode_normalization::UnicodeNormalization;
 
 /// The attributes whose values are compared with a text.
 const MAX_ATTRIBUTES: usize = 8;
-/// The characters of the start of an address, at least.
+/// The minimum number of characters of the start of an address.
 const MIN_START: usize = 3;
-/// The misspellings of a text, at most; those of its first words.
-const MAX_MISSPELLINGS: usize = 1_400;
+/// The maximum number of candidates for the words of a text: those of its first words.
+const MAX_CANDIDATES: usize = 1_400;
 
 /// A way in which a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +85,8 @@ pub struct Readings<'t> {
 }
 
 impl<'t> Readings<'t> {
-    /// Reads a text. Numbers in national form are of each of `regions`.
-    pub fn new(text: &'t str, regions: &[&'t str], policies: &Policies, rules: Rules) -> Self {
+    /// Reads a text as identifiers alone. Numbers in national form are of each of `regions`.
+    pub fn of_identifiers(text: &'t str, regions: &[&'t str], rules: Rules) -> Self {
         let text = text.trim();
         let mut identifiers: Vec<(Reading, RawIdentifier<'_>)> = Vec::new();
         for raw in pasted::identifiers(text, regions).into_iter().chain(pasted::guesses(text)) {
@@ -94,15 +95,20 @@ impl<'t> Readings<'t> {
                 identifiers.push((reading, raw));
             }
         }
-        let id =
-            text.parse().ok().map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
-        let mut searches = Vec::new();
-        if id.is_none() {
-            searches.extend(attributes(text, policies));
-            searches.extend(names(text));
-            searches.extend(email_start(text, rules));
+        Self { identifiers, id: None, searches: Vec::new() }
+    }
+
+    /// Reads a text in all ways.
+    pub fn new(text: &'t str, regions: &[&'t str], policies: &Policies, rules: Rules) -> Self {
+        let readings = Self::of_identifiers(text, regions, rules);
+        let text = text.trim();
+        if let Ok(id) = text.parse::<LocalityId>() {
+            let id = Some((Reading::new(Way::UserId, id.to_string()), id));
+            return Self { id, ..readings };
         }
-        Self { identifiers, id, searches }
+        let searches = attributes(text, policies).into_iter();
+        let searches = searches.chain(names(text)).chain(email_start(text, rules)).collect();
+        Self { searches, ..readings }
     }
 
     /// All readings.
@@ -111,11 +117,6 @@ impl<'t> Readings<'t> {
         let id = self.id.iter().map(|(reading, _)| reading);
         let searches = self.searches.iter().map(|search| &search.reading);
         identifiers.chain(id).chain(searches).cloned().collect()
-    }
-
-    /// The same without what only those may search who may see all users.
-    pub fn identifiers_only(self) -> Self {
-        Self { id: None, searches: Vec::new(), ..self }
     }
 }
 
@@ -176,12 +177,12 @@ fn names(text: &str) -> Vec<Search> {
     for other in &others {
         all.iter_mut().zip(other.ranges()).for_each(|(own, ranges)| own.extend(ranges));
     }
-    let as_typed = named(Way::Name, &typed, typed.ranges());
-    let respelt = others.first().and_then(|other| named(Way::Name, other, all));
+    let as_typed = name_search(Way::Name, &typed, typed.ranges());
+    let respelt = others.first().and_then(|other| name_search(Way::Name, other, all));
     as_typed.into_iter().chain(respelt).collect()
 }
 
-fn named(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Search> {
+fn name_search(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Search> {
     let reading = Reading::new(way, name.words().collect::<Vec<_>>().join(" "));
     Some(Search { reading, filter: Filter::of_words(ranges)? })
 }
@@ -196,23 +197,23 @@ fn email_start(text: &str, rules: Rules) -> Option<Search> {
     })
 }
 
-/// The words that the words of a text may have been meant to be.
-pub fn meant(text: &str) -> Vec<String> {
+/// The words that differ by one letter from those of a text.
+pub fn candidates(text: &str) -> Vec<String> {
     let typed = TypedName::new(text, false);
-    typed.words().flat_map(misspellings).take(MAX_MISSPELLINGS).collect()
+    typed.words().flat_map(one_letter_variants).take(MAX_CANDIDATES).collect()
 }
 
 /// The search for names that have each word of a text, or one of the `known` words that it may have
 /// been meant to be. None if there are no such words.
-pub fn similar(text: &str, known: &[String]) -> Option<Search> {
+pub fn similar_names(text: &str, known: &[String]) -> Option<Search> {
     let typed = TypedName::new(text, true);
     let mut ranges = typed.ranges();
     for (word, ranges) in typed.words().zip(&mut ranges) {
-        let meant = misspellings(word);
+        let meant = one_letter_variants(word);
         let points = known.iter().filter(|known| meant.contains(*known));
         ranges.extend(points.map(|known| Range::point(Scalar::String(known.clone()))));
     }
-    named(Way::SimilarName, &typed, ranges).filter(|_| !known.is_empty())
+    name_search(Way::SimilarName, &typed, ranges).filter(|_| !known.is_empty())
 }
 
 #[cfg(test)]
@@ -259,10 +260,8 @@ mod tests {
     fn readings_are_few_whatever_the_text() {
         let regions = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES"];
         for text in ["a b ".repeat(1_024), "0301234567".into(), "a@b.c ".repeat(600)] {
-            assert!(
-                read(&text, &regions).len() <= pasted::MAX_IDENTIFIERS + 2 + MAX_ATTRIBUTES + 4
-            );
-            assert!(meant(&text).len() <= MAX_MISSPELLINGS);
+            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 4);
+            assert!(candidates(&text).len() <= MAX_CANDIDATES);
         }
     }
 

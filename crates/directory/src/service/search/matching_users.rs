@@ -1,4 +1,4 @@
-//! The users that match a filter, batch by batch, for a job.
+//! Bounded reads of the users that a filter matches: for jobs, and for finding by a text.
 
 use super::{PageBuilder, paths, stale_token, view_to_read};
 use crate::encoded::encoded_user::EncodedUser;
