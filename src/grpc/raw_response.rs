@@ -90,6 +90,8 @@ pub struct FoundUsers {
     pub suggestions: Vec<String>,
     #[prost(string, tag = "4")]
     pub next_page_token: String,
+    #[prost(string, repeated, tag = "5")]
+    pub unreadable_user_ids: Vec<String>,
 }
 
 /// `polynym.v1.FoundUser`.

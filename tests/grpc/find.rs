@@ -158,6 +158,33 @@ async fn pages_have_each_user_once() {
 }
 
 #[tokio::test]
+async fn pages_end_before_users_that_do_not_fit() {
+    let (_server, mut client) = fresh().await;
+    let values = vec!["x".repeat(4_096); 100];
+    let mut created = Vec::new();
+    for n in 0..14 {
+        let name = if n < 9 { format!("Jörg {n}") } else { format!("Joerg {n}") };
+        let mut large = user(&name, Vec::new());
+        let list = v1::attribute_value::Kind::ListValue(v1::StringList { values: values.clone() });
+        large.attributes.insert("a".to_owned(), v1::AttributeValue { kind: Some(list) });
+        created.push(client.create(large).await.unwrap().user_id);
+    }
+    let (mut request, mut found) =
+        (v1::FindUsersRequest { page_size: 50, ..typed("Jörg") }, vec![]);
+    loop {
+        let page = page(&mut client, request.clone()).await;
+        found.extend(page.matches.into_iter().map(|found| found.user.unwrap().user_id));
+        request.page_token = page.next_page_token;
+        if request.page_token.is_empty() {
+            break;
+        }
+    }
+    found.sort_unstable();
+    created.sort_unstable();
+    assert_eq!(found, created);
+}
+
+#[tokio::test]
 async fn a_wrong_letter_is_forgiven_if_nobody_is_found_otherwise() {
     let (_server, mut client) = fresh().await;
     people(&mut client).await;
@@ -177,9 +204,11 @@ async fn a_wrong_letter_is_forgiven_if_nobody_is_found_otherwise() {
 async fn attributes_that_the_tenant_marks_find_users() {
     let (_server, mut client) = fresh().await;
     let mut ann = user("Ann", vec![handle("ann")]);
-    ann.attributes.insert("customer".to_owned(), text("K-42"));
     let number = v1::attribute_value::Kind::IntValue(77_001);
     ann.attributes.insert("account".to_owned(), v1::AttributeValue { kind: Some(number) });
+    let numbers = ["K-42", "550e8400-e29b-41d4-a716-446655440000"].map(str::to_owned).into();
+    let numbers = v1::attribute_value::Kind::ListValue(v1::StringList { values: numbers });
+    ann.attributes.insert("customer".to_owned(), v1::AttributeValue { kind: Some(numbers) });
     client.create(ann).await.unwrap();
     assert!(names(&mut client, "K-42").await.is_empty());
     let definition = |name: &str| v1::AttributeDefinition {
@@ -190,7 +219,15 @@ async fn attributes_that_the_tenant_marks_find_users() {
     let attribute_definitions = vec![definition("customer"), definition("account")];
     let policies = v1::Policies { attribute_definitions, ..Default::default() };
     client.govern(policies).await.unwrap();
-    for text in ["K-42", " 77001 "] {
+    for refused in [
+        v1::AttributeDefinition { indexed: Some(false), ..definition("customer") },
+        v1::AttributeDefinition { r#type: v1::AttributeType::Bool.into(), ..definition("account") },
+    ] {
+        let policies = v1::Policies { attribute_definitions: vec![refused], ..Default::default() };
+        let refused = status_details(client.govern(policies).await.unwrap_err());
+        assert_eq!(refused.fields, ["policies.attribute_definitions"]);
+    }
+    for text in ["K-42", " 77001 ", "550e8400-e29b-41d4-a716-446655440000"] {
         let found = found(&mut client, text).await;
         assert_eq!(found, [("Ann".to_owned(), FindWay::Attribute)], "{text}");
     }

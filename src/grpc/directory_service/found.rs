@@ -17,6 +17,7 @@ pub fn message(page: FindPage, mask: ReadMask) -> FoundUsers {
         tried: readings(page.tried),
         suggestions: page.suggestions,
         next_page_token: page.next_page_token,
+        unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
     }
 }
 

@@ -239,7 +239,7 @@ async fn look_ups(counted: &mut Counted, client: &mut Client, ids: &[String]) {
     let filter = "attributes.team = \"blue\"".to_owned();
     let request = v1::SearchUsersRequest { filter, ..Default::default() };
     counted.count("SearchUsers", client.directory.search_users(request)).await.unwrap();
-    let request = v1::FindUsersRequest { text: "user 1".to_owned(), ..Default::default() };
+    let request = v1::FindUsersRequest { text: "user1".to_owned(), ..Default::default() };
     counted.count("FindUsers", client.directory.find_users(request)).await.unwrap();
     let of = Some(v1::list_history_request::User::UserId(ids[1].clone()));
     let request = v1::ListHistoryRequest { user: of, ..Default::default() };

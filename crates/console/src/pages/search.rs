@@ -131,8 +131,12 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     if text.is_empty() && !visit.frame(&tenant).may_view() {
         return Ok(redirect(&format!("{}/", frame.home())));
     }
-    if let Reading::Id(id) = reading::read(text, &visit.context.region) {
-        return Ok(redirect(&format!("{}/users/{id}", frame.home())));
+    if let Reading::Id(user_id) = reading::read(text, &visit.context.region) {
+        let path = format!("{}/users/{user_id}", frame.home());
+        let request = v1::GetUserRequest { user_id, ..Default::default() };
+        if visit.client(&tenant).directory().get_user(request).await.is_ok() {
+            return Ok(redirect(&path));
+        }
     }
     let id = visit.session.queries.add(text);
     Ok(redirect(&format!("{}/search/{id}", frame.home())))
@@ -212,6 +216,10 @@ async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Res
             Ok(Results { filter: filter_of(&words), ..results })
         }
         Reading::Id(_) => found::users(&client, found::request(text, region), list).await,
+        Reading::Identifier(typed) if !list.after.is_empty() => {
+            let results = found::users(&client, found::request(text, region), list).await?;
+            Ok(Results { description: typed.description, ..results })
+        }
         Reading::Identifier(typed) => {
             let request = found::request(text, region);
             let results = found::identified(&client, request, &typed, list).await?;

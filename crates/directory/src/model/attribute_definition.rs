@@ -57,6 +57,14 @@ impl Default for AttributeDefinition {
     }
 }
 
+impl AttributeDefinition {
+    /// Whether it finds users if it is to.
+    fn can_find(&self) -> bool {
+        let is_found = !matches!(self.value_type, Some(ValueType::Bool | ValueType::Time));
+        !self.find || (self.indexed && is_found)
+    }
+}
+
 impl ValueType {
     /// The type of a value.
     pub const fn from_value(value: &Value) -> Self {
@@ -90,6 +98,9 @@ impl DefinitionUpdate {
             false => NAME_RULE,
             true if self.definitions.len() > MAX_DEFINITIONS => {
                 "a tenant has at most 200 definitions"
+            }
+            true if !self.definitions.values().all(AttributeDefinition::can_find) => {
+                "an attribute that finds users needs the index, and is neither of type bool nor time"
             }
             true => return Ok(()),
         };

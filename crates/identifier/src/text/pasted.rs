@@ -42,7 +42,8 @@ pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<
     found
 }
 
-/// The identifiers of a list. None if a part of it is no identifier.
+/// The identifiers of a list: the likeliest reading of each part, then the others. None if a part of
+/// it is no identifier.
 fn several<'a>(
     text: &'a str,
     is_separator: fn(char) -> bool,
@@ -51,7 +52,9 @@ fn several<'a>(
     let parts = text.split(is_separator).filter(|part| !part.trim().is_empty());
     let readings = parts.take(MAX_READINGS).map(|part| readings(part, regions));
     let all = readings.map(|own| Some(own).filter(|own| !own.is_empty()));
-    Some(all.collect::<Option<Vec<_>>>()?.concat())
+    let all = all.collect::<Option<Vec<_>>>()?;
+    let ranks = 0..MAX_READINGS;
+    Some(ranks.flat_map(|rank| all.iter().filter_map(move |own| own.get(rank).copied())).collect())
 }
 
 /// The readings of a text that names one identifier, the likeliest first: all are valid. Numbers in

@@ -88,7 +88,9 @@ impl Cluster {
             let [min, max] = [&chunk.min, &chunk.max].map(|bound| bound.get(ID).cloned());
             let find = users.find_one(doc! { ID: { "$gte": min, "$lt": max } });
             let find = find.projection(doc! { ID: 1 }).max_time(PROBE_TIMEOUT);
-            matches!(timeout(2 * PROBE_TIMEOUT, find.into_future()).await, Ok(Ok(_)))
+            let answer = timeout(2 * PROBE_TIMEOUT, find.into_future()).await;
+            // A lack of privileges is an answer.
+            answer.is_ok_and(|answer| answer.err().is_none_or(|error| !is_retryable(&error)))
         };
         let shards = self.shards().await?;
         let answers = join_all(shards.iter().map(answers)).await;

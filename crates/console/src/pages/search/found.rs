@@ -112,6 +112,7 @@ fn results(page: FindUsersResponse, list: &List) -> Results {
         hint: hint.to_owned(),
         description: tried,
         suggestions: page.suggestions,
+        unreadable: page.unreadable_user_ids.len(),
         next: page.next_page_token,
         ..Results::default()
     }

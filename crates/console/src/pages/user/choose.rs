@@ -101,8 +101,8 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
     Ok(users.iter().map(UserView::of).collect())
 }
 
-/// The users whom a text finds, without deleted ones and those of similar names. If the text
-/// identifies users by identifier or id, these alone.
+/// The users whom a text finds, without deleted ones, those of similar names, and those who gave it
+/// up. If the text identifies users by identifier or id, these alone.
 async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v1::User>, Error> {
     let request = FindUsersRequest {
         text: text.to_owned(),
@@ -116,12 +116,14 @@ async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v
         found.reasons.iter().any(|reading| ways.contains(&reading.way()))
     };
     let is_identified = |found: &FoundUser| has(found, &[FindWay::Identifier, FindWay::UserId]);
-    found.retain(|found| !has(found, &[FindWay::SimilarName]));
+    found.retain(|found| {
+        let is_deleted = found.user.as_ref().is_none_or(|user| user.state() == State::Deleted);
+        !is_deleted && !has(found, &[FindWay::SimilarName, FindWay::HeldIdentifier])
+    });
     if found.iter().any(is_identified) {
         found.retain(is_identified);
     }
-    let users = found.into_iter().filter_map(|found| found.user);
-    Ok(users.filter(|user| user.state() != State::Deleted).collect())
+    Ok(found.into_iter().filter_map(|found| found.user).collect())
 }
 
 async fn search(client: &Client, filter: String) -> Result<Vec<v1::User>, Error> {

@@ -68,6 +68,8 @@ pub struct FindPage {
     pub tried: Vec<Reading>,
     /// If the text finds nobody as it is: words of names that it may have been meant to have.
     pub suggestions: Vec<String>,
+    /// Users whose records cannot be read: whether the text finds them is not known.
+    pub unreadable: Vec<LocalityId>,
     /// The token of the next page; empty after the last.
     pub next_page_token: String,
     /// The number of identifiers that nobody owns. They count as misses of the caller.
@@ -91,7 +93,7 @@ struct Cursor {
 impl TokenPayload for Cursor {
     const KIND: u64 = 0x706f_6c79_6e79_6d0a;
     const OTHER_QUERY: &'static str =
-        "belongs to another text: tenant, text and region must be those of the first page";
+        "belongs to another text, or policies have changed: begin again without one";
 }
 
 impl Directory {
@@ -115,7 +117,9 @@ impl Directory {
         };
         readings.identifiers.truncate(self.limits.batch);
         let (key, now) = (&self.backend.token_key, context.now.time);
-        let query = query_hash(&context.tenant, request.text, request.region);
+        // Tokens count in the readings, which change with policies and rules.
+        let tried = readings.tried();
+        let query = query_hash(&context.tenant, request.text, &shape(&tried));
         let is_first = request.page_token.is_empty();
         let cursor = SealedToken::open_page(key, request.page_token, query, now)?;
 
@@ -124,7 +128,7 @@ impl Directory {
         let limit = PageLimit::new(size, ANSWER_BYTES);
         let next = finding.fill(&mut page, limit, cursor.unwrap_or_default()).await?;
         if is_first {
-            page.tried = finding.readings.tried();
+            page.tried = tried;
         }
         if is_first && next.is_none() && page.matches.is_empty() {
             finding.add_similar(&mut page, limit).await?;
@@ -133,6 +137,16 @@ impl Directory {
         page.next_page_token = next.map(seal).unwrap_or_default();
         Ok(page)
     }
+}
+
+/// The users of identifiers and ids.
+#[derive(Default)]
+struct Named {
+    users: Vec<FoundUser>,
+    /// The identifiers that nobody owns.
+    misses: usize,
+    /// The reason why a user cannot be read.
+    failure: Option<Error>,
 }
 
 /// The search for the users of a text.
@@ -152,7 +166,8 @@ impl Finding<'_> {
         mut limit: PageLimit,
         cursor: Cursor,
     ) -> Result<Option<Cursor>, Error> {
-        let named = self.named_users(&mut page.misses).await?;
+        let Named { users: named, misses, failure } = self.named_users().await?;
+        page.misses = misses;
         let shown = named.iter().map(|found| id(&found.user)).collect::<Result<HashSet<_>, _>>()?;
         let mut next = cursor;
         for found in named.into_iter().skip(next.named as usize) {
@@ -171,24 +186,33 @@ impl Finding<'_> {
             }
             let earlier = searches[..n].iter().map(|search| &search.filter);
             let filter = search.filter.clone().excluding(earlier);
-            let part = self.read(&filter, &next.position, limit).await?;
+            let part = match self.read(&filter, &next.position, limit).await {
+                // Those who are found already do not wait for a shard that is away.
+                Err(Error::Unavailable(_)) if !page.matches.is_empty() => return Ok(Some(next)),
+                part => part?,
+            };
             limit = part.limit;
+            page.unreadable.extend(part.unreadable);
             for user in part.users {
                 if !shown.contains(&id(&user)?) {
                     let reasons = self.searches_of(&user)?;
                     page.matches.push(FoundUser { user, reasons, merged_from: None });
                 }
             }
-            next.position = part.next.unwrap_or_default();
-            if !next.position.is_empty() {
+            next.position.clear();
+            if let Some(position) = part.next {
+                next.position = position;
                 return Ok(Some(next));
             }
         }
-        Ok(None)
+        match failure {
+            Some(error) if page.matches.is_empty() => Err(error),
+            _ => Ok(None),
+        }
     }
 
-    /// The users of identifiers and ids, each once. Counts the identifiers that nobody owns.
-    async fn named_users(&self, misses: &mut usize) -> Result<Vec<FoundUser>, Error> {
+    /// The users of identifiers and ids, each once.
+    async fn named_users(&self) -> Result<Named, Error> {
         let identifiers = &self.readings.identifiers;
         let raw: Vec<_> = identifiers.iter().map(|(_, raw)| Some(*raw)).collect();
         let options =
@@ -197,27 +221,27 @@ impl Finding<'_> {
             [] => Vec::new(),
             _ => self.directory.batch_resolve(&self.context.tenant, &raw, options).await?.0,
         };
-        let (mut found, mut rest) = (Vec::new(), Vec::new());
+        let (mut named, mut unowned) = (Named::default(), Vec::new());
         for ((reading, raw), owner) in identifiers.iter().zip(owners) {
             match owner {
-                Ok(owner) => self.add(&mut found, owner.user, reading.clone(), None)?,
-                Err(Error::IdentityNotFound) => rest.push((reading.clone(), *raw)),
+                Ok(owner) => self.add(&mut named.users, owner.user, reading.clone(), None)?,
+                Err(Error::IdentityNotFound) => unowned.push((reading.clone(), *raw)),
                 Err(Error::Invalid { .. }) => {}
-                Err(error) => return Err(error),
+                Err(error) => named.failure = Some(error),
             }
         }
-        *misses = rest.len();
+        named.misses = unowned.len();
         if !self.request.identifiers_only {
-            self.add_others(&mut found, rest).await?;
+            self.add_others(&mut named, unowned).await?;
         }
-        Ok(found)
+        Ok(named)
     }
 
     /// Adds the users for whom identifiers are held, the deleted and the hidden owners of others,
     /// and the user of the id.
     async fn add_others(
         &self,
-        found: &mut Vec<FoundUser>,
+        named: &mut Named,
         identifiers: Vec<(Reading, RawIdentifier<'_>)>,
     ) -> Result<(), Error> {
         let tenant = &self.context.tenant;
@@ -240,8 +264,12 @@ impl Finding<'_> {
         }
         let users = self.directory.get_present(self.context, &ids, self.view()).await?;
         for (reading, user) in readings.into_iter().zip(users) {
-            if let Some(UserById { user, merged_from }) = user? {
-                self.add(found, user, reading, merged_from)?;
+            match user {
+                Ok(Some(UserById { user, merged_from })) => {
+                    self.add(&mut named.users, user, reading, merged_from)?;
+                }
+                Ok(None) => {}
+                Err(error) => named.failure = Some(error),
             }
         }
         Ok(())
@@ -326,6 +354,14 @@ impl Finding<'_> {
             false => self.request.view,
         }
     }
+}
+
+/// The readings as a text, for the hash of a query.
+fn shape(readings: &[Reading]) -> String {
+    let shape = |Reading { way, value, region, attribute }: &Reading| {
+        format!("{way:?}\0{value}\0{region}\0{attribute}\0")
+    };
+    readings.iter().map(shape).collect()
 }
 
 /// Whether a reading names one user.

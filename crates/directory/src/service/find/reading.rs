@@ -88,10 +88,16 @@ impl<'t> Readings<'t> {
     /// Reads a text as identifiers alone. Numbers in national form are of each of `regions`.
     pub fn of_identifiers(text: &'t str, regions: &[&'t str], rules: Rules) -> Self {
         let text = text.trim();
+        let mut read = pasted::identifiers(text, regions);
+        if read.is_empty() {
+            // A user may have an identifier that only earlier rules accept.
+            let typed = RawIdentifier::from_text(text).ok();
+            read = typed.map_or_else(|| pasted::guesses(text), |typed| vec![typed]);
+        }
         let mut identifiers: Vec<(Reading, RawIdentifier<'_>)> = Vec::new();
-        for raw in pasted::identifiers(text, regions).into_iter().chain(pasted::guesses(text)) {
+        for raw in read {
             let reading = identifier(raw, rules);
-            if identifiers.iter().all(|(own, _)| *own != reading) {
+            if identifiers.iter().all(|(known, _)| known.value != reading.value) {
                 identifiers.push((reading, raw));
             }
         }
@@ -102,13 +108,13 @@ impl<'t> Readings<'t> {
     pub fn new(text: &'t str, regions: &[&'t str], policies: &Policies, rules: Rules) -> Self {
         let readings = Self::of_identifiers(text, regions, rules);
         let text = text.trim();
-        if let Ok(id) = text.parse::<LocalityId>() {
-            let id = Some((Reading::new(Way::UserId, id.to_string()), id));
-            return Self { id, ..readings };
+        let mut searches = attributes(text, policies);
+        let id = text.parse().ok();
+        if id.is_none() {
+            searches.extend(names(text).into_iter().chain(email_start(text, rules)));
         }
-        let searches = attributes(text, policies).into_iter();
-        let searches = searches.chain(names(text)).chain(email_start(text, rules)).collect();
-        Self { searches, ..readings }
+        let id = id.map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
+        Self { id, searches, ..readings }
     }
 
     /// All readings.

@@ -1,5 +1,7 @@
 //! Bounded reads of the users that a filter matches: for jobs, and for finding by a text.
 
+use locality_uuid::LocalityId;
+
 use super::{PageBuilder, paths, stale_token, view_to_read};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
@@ -32,9 +34,11 @@ pub struct PartRequest<'p> {
 pub struct Part {
     /// The users.
     pub users: Vec<EncodedUser>,
+    /// Users whose records cannot be read.
+    pub unreadable: Vec<LocalityId>,
     /// The limit of what follows.
     pub limit: PageLimit,
-    /// The cursor of the next part; none after the last.
+    /// The cursor of the next part, which is empty before the first user; none after the last part.
     pub next: Option<Vec<u8>>,
 }
 
@@ -53,7 +57,7 @@ impl Directory {
         let policies = self.policies(&context.tenant).await?;
         let paths = paths(filter, None, &policies)?;
         if paths.is_empty() {
-            return Ok(Part { users: Vec::new(), limit, next: None });
+            return Ok(Part { users: Vec::new(), unreadable: Vec::new(), limit, next: None });
         }
         let (path, after) = match PageToken::from_bytes(cursor).filter(|_| !cursor.is_empty()) {
             None => (self.choose(context, paths, false).await?.0, None),
@@ -63,8 +67,10 @@ impl Directory {
         let (view, rest) = view_to_read(filter.clone(), &path, view);
         let mut page = PageBuilder::new(limit, read_limit, path, view, after);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
-        let next = has_more.then(|| page.token()).flatten().map(|token| token.to_bytes());
-        Ok(Part { users: page.users, limit: page.limit, next })
+        // The first user may not fit into what is left of the limit.
+        let end = || page.token().map_or_else(|| cursor.to_owned(), |token| token.to_bytes());
+        let next = has_more.then(end);
+        Ok(Part { users: page.users, unreadable: page.unreadable, limit: page.limit, next })
     }
 
     /// The next users that match a filter, after `cursor`. An empty cursor begins the search, by
