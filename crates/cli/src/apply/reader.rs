@@ -229,7 +229,10 @@ impl Reader<'_> {
                     self.fault(node.position, "this country is there twice");
                 }
                 Some(region) => regions.push(region.to_owned()),
-                None => self.fault(node.position, "write a country's two capital letters, such as DE; quote \"NO\", which YAML reads as false"),
+                None => self.fault(
+                    node.position,
+                    "write two capital letters such as DE; quote \"NO\", false in YAML",
+                ),
             }
         }
         if regions.len() > MAX_REGIONS {

@@ -35,7 +35,7 @@ fn tenant() -> Value {
         "type": "array",
         "items": { "type": "string", "pattern": "^[A-Z]{2}$" },
         "maxItems": MAX_REGIONS,
-        "description": "The countries as of which national phone numbers are read, the likeliest first.",
+        "description": "The countries as of which national phone numbers are read.",
     });
     let properties = json!({
         NAME: { "type": "string", "pattern": "^[a-z0-9][a-z0-9-]{0,62}$" },

@@ -27,8 +27,8 @@ pub struct Find {
     /// a whole value of an attribute that was defined with `polynym attribute define --find`.
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The country of national phone numbers, such as DE, before those of the tenant; by default that
-    /// of the locale.
+    /// The country of national phone numbers, such as DE, before those of the tenant; by default
+    /// that of the locale.
     #[arg(long, value_name = "COUNTRY")]
     region: Option<String>,
     /// The maximum number of users; 0 for all.

@@ -100,7 +100,7 @@ impl DefinitionUpdate {
                 "a tenant has at most 200 definitions"
             }
             true if !self.definitions.values().all(AttributeDefinition::can_find) => {
-                "an attribute that finds users needs the index, and is neither of type bool nor time"
+                "what finds users needs the index, and not the type bool or time"
             }
             true => return Ok(()),
         };

@@ -389,14 +389,3 @@ impl From<DriverError> for OpenError {
         }
     }
 }
-
-impl OpenError {
-    /// Adds the name of the collection to a failure.
-    #[must_use]
-    pub fn in_collection(self, name: &str) -> Self {
-        match self {
-            Self::Failed(text) => Self::Failed(format!("{name}: {text}")),
-            other => other,
-        }
-    }
-}

@@ -26,12 +26,17 @@ use polynym_store_common::attribute_names::KnownNames;
 use polynym_store_common::unreadable::report_unreadable;
 use prost::Message;
 
+/// The memory of an event beside its texts, by the growth of a server with a watch.
+const EVENT_BYTES: usize = 3_500;
+
 /// The events that a change has added.
 pub struct AddedEvents {
     /// The events, in order.
     pub events: Vec<Arc<Event>>,
     /// The size of their messages.
     pub bytes: usize,
+    /// The memory that they take, about.
+    pub memory: usize,
     /// The token after the change.
     pub token: StreamToken,
 }
@@ -127,7 +132,8 @@ fn read_tenant_of(user: &RawDocument) -> Result<Tenant, Fault> {
 impl AddedEvents {
     fn new(events: Vec<Event>, token: StreamToken) -> Self {
         let bytes = events.iter().map(|event| event_message(event).encoded_len()).sum();
-        Self { events: events.into_iter().map(Arc::new).collect(), bytes, token }
+        let memory = events.len() * EVENT_BYTES + bytes;
+        Self { events: events.into_iter().map(Arc::new).collect(), bytes, memory, token }
     }
 }
 

@@ -9,10 +9,8 @@ use crate::feed::completion::AddedEvents;
 use polynym_directory::{FeedPage, PageLimit, Tenant};
 use polynym_store_common::tenant_window::{TenantWakeups, TenantWindow};
 
-/// The limit of changes.
-const MAX_CHANGES: usize = 20_000;
-/// The limit of the bytes of their events.
-const MAX_BYTES: usize = 32 << 20;
+/// The limit of the memory of their events, about.
+const MAX_MEMORY: usize = 32 << 20;
 
 /// The recent changes, for all watchers of the server.
 #[derive(Default)]
@@ -28,7 +26,7 @@ struct Window {
     begin: Option<StreamToken>,
     end: StreamToken,
     changes: TenantWindow<AddedEvents>,
-    bytes: usize,
+    memory: usize,
 }
 
 impl Recent {
@@ -106,12 +104,12 @@ impl Window {
     fn push(&mut self, tenant: Option<Tenant>, change: AddedEvents) {
         self.end.clone_from(&change.token);
         let Some(tenant) = tenant else { return };
-        self.bytes += change.bytes;
+        self.memory += change.memory;
         self.changes.push(tenant, change);
-        while (self.changes.len() > MAX_CHANGES || self.bytes > MAX_BYTES)
+        while self.memory > MAX_MEMORY
             && let Some(oldest) = self.changes.pop()
         {
-            self.bytes -= oldest.bytes;
+            self.memory -= oldest.memory;
             self.begin = Some(oldest.token);
         }
     }
@@ -132,7 +130,8 @@ mod tests {
             kind: EventKind::UserUpdated,
             changes: ChangeSet::default(),
         };
-        AddedEvents { events: vec![event.into()], bytes, token: format!("{number:08X}") }
+        let events = vec![event.into()];
+        AddedEvents { events, bytes, memory: bytes, token: format!("{number:08X}") }
     }
 
     fn numbers(page: &FeedPage) -> Vec<u64> {
@@ -161,10 +160,10 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_bounded_by_bytes() {
+    fn the_window_is_bounded_by_its_memory() {
         let recent = Recent::default();
         recent.begin("0".to_owned());
-        (1..=10).for_each(|number| recent.push(change(number, MAX_BYTES / 4)));
+        (1..=10).for_each(|number| recent.push(change(number, MAX_MEMORY / 4)));
         let after =
             |token: &str| recent.after(&Tenant::DEFAULT, &token.to_owned(), PageLimit::unlimited());
         assert!(after("00000005").is_none());

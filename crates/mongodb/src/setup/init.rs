@@ -280,6 +280,17 @@ impl Init<'_> {
     }
 }
 
+impl OpenError {
+    /// Adds the name of the collection to a failure.
+    #[must_use]
+    pub fn in_collection(self, name: &str) -> Self {
+        match self {
+            Self::Failed(text) => Self::Failed(format!("{name}: {text}")),
+            other => other,
+        }
+    }
+}
+
 /// The options of a collection by which the server validates writes.
 fn validation_options(name: &str, epoch: i32) -> Document {
     let level = level(name).unwrap_or("moderate");

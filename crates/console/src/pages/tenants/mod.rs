@@ -11,6 +11,7 @@ mod listed;
 mod policies;
 mod policies_page;
 mod policy_form;
+mod policy_lists;
 mod regions;
 mod review;
 

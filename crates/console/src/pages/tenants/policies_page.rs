@@ -7,9 +7,8 @@ use polynym_presentation::policy::POLICIES;
 use polynym_proto::v1::{GetTenantRequest, Tenant};
 
 use super::conflict::{Conflict, Seen};
-use super::handles::HandlesView;
 use super::policy_form::{FieldView, encode};
-use super::regions::RegionsView;
+use super::policy_lists::{HandlesView, RegionsView};
 use crate::frame::Frame;
 use crate::render::render_with_status;
 use crate::views::tenant::TenantView;

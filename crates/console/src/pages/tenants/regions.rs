@@ -4,22 +4,8 @@ use polynym_proto::v1::Policies;
 
 use super::listed::save;
 use super::policies_page::Shown;
+use super::policy_lists::RegionsView;
 use crate::prelude::*;
-
-/// The countries in a form.
-pub struct RegionsView {
-    /// Their codes, separated by commas.
-    pub text: String,
-    /// The reason why they are refused; may be empty.
-    pub error: String,
-}
-
-impl RegionsView {
-    /// The countries of policies.
-    pub fn of(policies: &Policies) -> Self {
-        Self { text: policies.phone_regions.join(", "), error: String::new() }
-    }
-}
 
 /// Saves the countries.
 pub async fn submit(visit: Visit, Path(name): Path<String>, form: Form) -> Page {

@@ -1,6 +1,6 @@
 //! Finds users by a text. The users of all its readings are one list, in pages.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -69,7 +69,7 @@ pub struct FindPage {
     /// If the text finds nobody as it is: words of names that it may have been meant to have.
     pub suggestions: Vec<String>,
     /// Users whose records cannot be read: whether the text finds them is not known.
-    pub unreadable: Vec<LocalityId>,
+    pub unreadable: BTreeSet<LocalityId>,
     /// The token of the next page; empty after the last.
     pub next_page_token: String,
     /// The number of identifiers that nobody owns. They count as misses of the caller.
@@ -269,7 +269,7 @@ impl Finding<'_> {
                     self.add(&mut named.users, user, reading, merged_from)?;
                 }
                 Ok(None) => {}
-                Err(error) => named.failure = Some(error),
+                Err(error) => named.failure = Some(error.into()),
             }
         }
         Ok(())

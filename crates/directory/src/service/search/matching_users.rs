@@ -1,5 +1,7 @@
 //! Bounded reads of the users that a filter matches: for jobs, and for finding by a text.
 
+use std::collections::BTreeSet;
+
 use locality_uuid::LocalityId;
 
 use super::{PageBuilder, paths, stale_token, view_to_read};
@@ -35,7 +37,7 @@ pub struct Part {
     /// The users.
     pub users: Vec<EncodedUser>,
     /// Users whose records cannot be read.
-    pub unreadable: Vec<LocalityId>,
+    pub unreadable: BTreeSet<LocalityId>,
     /// The limit of what follows.
     pub limit: PageLimit,
     /// The cursor of the next part, which is empty before the first user; none after the last part.
@@ -57,7 +59,7 @@ impl Directory {
         let policies = self.policies(&context.tenant).await?;
         let paths = paths(filter, None, &policies)?;
         if paths.is_empty() {
-            return Ok(Part { users: Vec::new(), unreadable: Vec::new(), limit, next: None });
+            return Ok(Part { users: Vec::new(), unreadable: BTreeSet::new(), limit, next: None });
         }
         let (path, after) = match PageToken::from_bytes(cursor).filter(|_| !cursor.is_empty()) {
             None => (self.choose(context, paths, false).await?.0, None),
