@@ -509,8 +509,8 @@ type Policies struct {
 	// whose verification is at least so much older, or who has none. At most ten years. Absent or zero: never; then
 	// `verified_wins` alone decides.
 	PhoneTakeoverAfter *durationpb.Duration `protobuf:"bytes,19,opt,name=phone_takeover_after,json=phoneTakeoverAfter,proto3" json:"phone_takeover_after,omitempty"`
-	// The countries in which FindUsers reads phone numbers without a country, if its request names none: codes of ISO 3166
-	// in capitals, such as `DE`; at most 8, the likeliest first. Empty by default.
+	// The countries as of which FindUsers reads national phone numbers, after that of its request: codes of ISO 3166 in
+	// capitals, such as `DE`; at most 8, the likeliest first. Empty by default.
 	PhoneRegions  []string `protobuf:"bytes,20,rep,name=phone_regions,json=phoneRegions,proto3" json:"phone_regions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -702,8 +702,9 @@ type AttributeDefinition struct {
 	// Whether FindDuplicates takes users of one display name with the same value of the attribute, such as a birth date,
 	// for the same person.
 	Evidence bool `protobuf:"varint,5,opt,name=evidence,proto3" json:"evidence,omitempty"`
-	// Whether FindUsers finds users by a value of the attribute, such as a customer number. Needs the index. FindUsers
-	// compares with at most 8 attributes, the first by name.
+	// Whether FindUsers finds users by a whole value of the attribute, such as a customer number. Needs the index, and not
+	// the type bool or time. Without effect while the index is being built. FindUsers compares with at most 8 attributes,
+	// the first by name.
 	Find          bool `protobuf:"varint,6,opt,name=find,proto3" json:"find,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -88,7 +88,7 @@ func (Consistency) EnumDescriptor() ([]byte, []int) {
 type FindWay int32
 
 const (
-	// A way that this program does not know.
+	// Unspecified. Never in a response.
 	FindWay_FIND_WAY_UNSPECIFIED FindWay = 0
 	// As an identifier that the user owns.
 	FindWay_FIND_WAY_IDENTIFIER FindWay = 1
@@ -102,7 +102,8 @@ const (
 	FindWay_FIND_WAY_NAME FindWay = 5
 	// As the start of an email address.
 	FindWay_FIND_WAY_EMAIL_START FindWay = 6
-	// As words of the display name, in each of which a letter may be wrong. Tried if the text finds nobody otherwise.
+	// As words of the display name, each with at most one wrong letter. Tried if no other reading finds anybody on the
+	// first page, which then is the only one.
 	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
 )
 
@@ -1163,8 +1164,8 @@ type FindUsersRequest struct {
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
 	// The text, as typed or pasted; at most 4,096 bytes.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// The country of phone numbers without one, as a code of ISO 3166 such as `DE`. Empty: the countries of the tenant's
-	// policy `phone_regions`.
+	// The country as of which national phone numbers, those without a country code, are read: a code of ISO 3166, such as
+	// `DE`. Those of the tenant's policy `phone_regions` are tried after it.
 	Region string `protobuf:"bytes,3,opt,name=region,proto3" json:"region,omitempty"`
 	// The maximum number of users to return: 10 by default, and at most 50. A page may have fewer, even none, without
 	// being the last.
@@ -1257,7 +1258,7 @@ type FindReading struct {
 	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute; the words, without accents
 	// and case; or the start of the address.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// The country in which a phone number without one was read. Otherwise empty.
+	// The country as of which a national phone number was read. Otherwise empty.
 	Region string `protobuf:"bytes,3,opt,name=region,proto3" json:"region,omitempty"`
 	// The name of the attribute. Empty for other ways.
 	Attribute     string `protobuf:"bytes,4,opt,name=attribute,proto3" json:"attribute,omitempty"`
@@ -1398,8 +1399,10 @@ type FindUsersResponse struct {
 	Suggestions []string `protobuf:"bytes,3,rep,name=suggestions,proto3" json:"suggestions,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	// Users whose stored records cannot be read: whether the text finds them is not known.
+	UnreadableUserIds []string `protobuf:"bytes,5,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *FindUsersResponse) Reset() {
@@ -1458,6 +1461,13 @@ func (x *FindUsersResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *FindUsersResponse) GetUnreadableUserIds() []string {
+	if x != nil {
+		return x.UnreadableUserIds
+	}
+	return nil
 }
 
 // The plan of a search.
@@ -2863,12 +2873,13 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x04user\x18\x01 \x01(\v2\x10.polynym.v1.UserR\x04user\x121\n" +
 	"\areasons\x18\x02 \x03(\v2\x17.polynym.v1.FindReadingR\areasons\x12\x1f\n" +
 	"\vmerged_from\x18\x03 \x01(\tR\n" +
-	"mergedFrom\"\xbd\x01\n" +
+	"mergedFrom\"\xed\x01\n" +
 	"\x11FindUsersResponse\x12/\n" +
 	"\amatches\x18\x01 \x03(\v2\x15.polynym.v1.FoundUserR\amatches\x12-\n" +
 	"\x05tried\x18\x02 \x03(\v2\x17.polynym.v1.FindReadingR\x05tried\x12 \n" +
 	"\vsuggestions\x18\x03 \x03(\tR\vsuggestions\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xe7\x01\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\x12.\n" +
+	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\"\xe7\x01\n" +
 	"\n" +
 	"SearchPlan\x12\x12\n" +
 	"\x04lead\x18\x01 \x01(\tR\x04lead\x12\x14\n" +

@@ -56,8 +56,9 @@ type DirectoryServiceClient interface {
 	// Lists the users of a tenant that match a filter, page by page; without a filter, all users. Needs the role
 	// viewer.
 	SearchUsers(ctx context.Context, in *SearchUsersRequest, opts ...grpc.CallOption) (*SearchUsersResponse, error)
-	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names and parts of these. Each
-	// reading of the text takes one bounded read by an index. A caller with the role resolver finds by identifiers alone.
+	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names, and starts of email
+	// addresses. Every reading of the text uses an index: the call never reads all users. With the role resolver it finds
+	// the owners of identifiers only, and fails with PERMISSION_DENIED (`ROLE_DENIED`) if the text has none.
 	FindUsers(ctx context.Context, in *FindUsersRequest, opts ...grpc.CallOption) (*FindUsersResponse, error)
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.
@@ -232,8 +233,9 @@ type DirectoryServiceServer interface {
 	// Lists the users of a tenant that match a filter, page by page; without a filter, all users. Needs the role
 	// viewer.
 	SearchUsers(context.Context, *SearchUsersRequest) (*SearchUsersResponse, error)
-	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names and parts of these. Each
-	// reading of the text takes one bounded read by an index. A caller with the role resolver finds by identifiers alone.
+	// Finds users by what somebody typed or pasted: identifiers, ids, values of attributes, names, and starts of email
+	// addresses. Every reading of the text uses an index: the call never reads all users. With the role resolver it finds
+	// the owners of identifiers only, and fails with PERMISSION_DENIED (`ROLE_DENIED`) if the text has none.
 	FindUsers(context.Context, *FindUsersRequest) (*FindUsersResponse, error)
 	// Lists the events of a user, newest first. NOT_FOUND (`USER_NOT_FOUND`) if the user was purged. Needs the role
 	// viewer.

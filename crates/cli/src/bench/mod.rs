@@ -49,8 +49,8 @@ Examples:
   polynym bench remove
 
 `resolve`, `batch`, `find` and `link` first load the users that are missing. The users of `create`
-stay; `link` unlinks what it links. All users are in a tenant that this command creates; it writes to no
-other tenant. `remove` deletes it.";
+stay; `link` unlinks what it links. All users are in a tenant that this command creates; it writes
+to no other tenant. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {

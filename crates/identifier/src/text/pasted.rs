@@ -42,8 +42,8 @@ pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<
     found
 }
 
-/// The identifiers of a list: the likeliest reading of each part, then the others. None if a part of
-/// it is no identifier.
+/// The identifiers of a list: the likeliest reading of each part, then the others. None if a part
+/// is no identifier.
 fn several<'a>(
     text: &'a str,
     is_separator: fn(char) -> bool,
