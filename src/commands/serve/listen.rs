@@ -197,7 +197,6 @@ fn suggestions(address: SocketAddr) -> String {
         "Try these in another terminal:
   polynym resolve{server} email:joe.smith@example.com handle:joe social:github/583231
   polynym find{server} 'joe smith'
-  polynym identity normalize{server} 'phone/US:(415) 555-2671'
   grpcurl -plaintext -d '{{\"identifier\":{{\"handle\":\"joe\"}}}}' \\
     {address} polynym.v1.DirectoryService/ResolveIdentity"
     )

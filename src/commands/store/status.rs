@@ -97,8 +97,8 @@ fn show_database(status: &mongo::Status) -> Result<(), Failure> {
         (Some(_), _) => output::print("this program cannot use it: name another database\n"),
         (None, false) => output::print("`polynym store init` creates the missing parts\n"),
         (None, true) if !status.silent_shards.is_empty() => output::print(
-            "the shards above do not answer: their users and identities are unavailable, and the rest \
-             of the state is unknown\n",
+            "the shards above do not answer: their users and identities are unavailable, and the \
+             rest of the state is unknown\n",
         ),
         (None, true) => status.advice.iter().try_for_each(show_advice),
     }

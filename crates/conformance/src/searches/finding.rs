@@ -32,7 +32,7 @@ fn text(random: &mut Random) -> String {
     let n = random.below(USERS + 3);
     match random.below(6) {
         0 => name.join(" "),
-        1 => format!("{} {}", name[1].to_uppercase(), &name[0][..2]),
+        1 => format!("{} {}", name[1].to_uppercase(), name[0].chars().take(2).collect::<String>()),
         2 => name[random.below(2)].to_lowercase(),
         3 => format!("user{n}"),
         4 => format!("User <ann{n}@example.com>, @user{n}"),

@@ -167,6 +167,8 @@ async fn reads(calls: &mut Calls, store: &Backend) {
         let probe = search.probe(tenant, &path, 10);
         calls.one("Search::probe", Operation::Search, probe).await.unwrap();
     }
+    let known = search.known_words(tenant, &[]);
+    calls.one("Search::known_words", Operation::Search, known).await.unwrap();
     calls.one("Search::scan", Operation::Scan, search.scan(tenant, None, 10)).await.unwrap();
     let taken = calls.one("Search::snapshot", Operation::Scan, search.snapshot()).await;
     let export = taken.unwrap().unwrap();

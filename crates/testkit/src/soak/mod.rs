@@ -22,7 +22,7 @@ pub use plan::{Plan, Store};
 use servers::Servers;
 pub use tally::Calls;
 use tally::Tally;
-use watching::Watching;
+use watching::{Watching, watch_each};
 
 /// The tenant of the users.
 const TENANT: &str = "soak";
@@ -32,7 +32,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Runs a soak.
 pub async fn run(plan: &Plan, store: Store) -> Report {
     let servers = Arc::new(Servers::start(plan.program.clone(), store).await);
-    let client = client(&servers);
+    let client = client(servers.urls());
+    let _watches = watch_each(servers.urls().into_iter().map(|url| self::client([url])));
     let tally = Arc::new(Tally::default());
     let watching = Watching::start(&client, &tally).await;
     let callers = Callers::start(&client, &tally, plan).await;
@@ -51,8 +52,8 @@ pub async fn run(plan: &Plan, store: Store) -> Report {
     Report::new(samples, blows, &tally)
 }
 
-fn client(servers: &Servers) -> Client {
-    let client = Client::builder().servers(servers.urls()).tenant(TENANT).timeout(TIMEOUT);
+fn client(urls: impl IntoIterator<Item = String>) -> Client {
+    let client = Client::builder().servers(urls).tenant(TENANT).timeout(TIMEOUT);
     client.connect_lazy().unwrap()
 }
 

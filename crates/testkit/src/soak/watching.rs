@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use polynym_client::v1::list_history_request::User;
 use polynym_client::{Client, Watch, v1};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
 use super::tally::Tally;
@@ -56,6 +56,18 @@ impl Watching {
     fn seen(&self, user: &str) -> i64 {
         self.seen.lock().unwrap().get(user).copied().unwrap_or_default()
     }
+}
+
+/// Keeps a watch open on each server, so that each has the memory of watches at any time.
+pub fn watch_each(servers: impl IntoIterator<Item = Client>) -> JoinSet<()> {
+    let watch = |client: Client| async move {
+        loop {
+            let mut watch = client.watch(v1::WatchRequest::default());
+            while watch.next().await.is_ok() {}
+            sleep(PAUSE).await;
+        }
+    };
+    servers.into_iter().map(watch).collect()
 }
 
 /// The number of the last event in a user's history.
