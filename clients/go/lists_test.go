@@ -38,6 +38,10 @@ func lists(
 		"SearchUsers": func() (int, error) {
 			return count(client.Search(ctx, &polynymv1.SearchUsersRequest{PageSize: 2}))
 		},
+		"FindUsers": func() (int, error) {
+			return count(client.Find(ctx, &polynymv1.FindUsersRequest{
+				Text: "@listed-0, @listed-1; @listed-2", PageSize: 2}))
+		},
 		"ListHistory": func() (int, error) { return count(client.History(ctx, history)) },
 		"ListEvents": func() (int, error) {
 			return count(client.Events(ctx, &polynymv1.ListEventsRequest{PageSize: 2}))
@@ -107,7 +111,7 @@ func TestEveryListHasAllItsPages(t *testing.T) {
 	client := connectTenant(t, polynym.WithTenant(tenant))
 	userID := fill(t, client, tenant)
 	want := map[string]int{
-		"SearchUsers": 5, "ListHistory": 6, "ListEvents": 10, "ListNotices": 5, "ListBulkChanges": 5,
+		"SearchUsers": 5, "FindUsers": 3, "ListHistory": 6, "ListEvents": 10, "ListNotices": 5, "ListBulkChanges": 5,
 		"ListTenants": 6, "ListTenantHistory": 6, "ListAttributeNames": 5}
 	for method, list := range lists(t.Context(), client, userID) {
 		if got, err := list(); err != nil || got != want[method] {

@@ -31,6 +31,13 @@ func (c *Client) Search(
 	return pages(ctx, request, c.Directory.SearchUsers, (*polynymv1.SearchUsersResponse).GetUsers)
 }
 
+// Find returns the users whom a text finds, the likeliest first.
+func (c *Client) Find(
+	ctx context.Context, request *polynymv1.FindUsersRequest,
+) iter.Seq2[*polynymv1.FoundUser, error] {
+	return pages(ctx, request, c.Directory.FindUsers, (*polynymv1.FindUsersResponse).GetMatches)
+}
+
 // History returns the events of a user, newest first.
 func (c *Client) History(
 	ctx context.Context, request *polynymv1.ListHistoryRequest,

@@ -173,6 +173,11 @@ export class Client {
     return itemsOf(this.directory.searchUsers, "users", request, options);
   }
 
+  /** Finds users by what somebody typed or pasted: all pages of `directory.findUsers`. */
+  find(request: Listing<"directory", "findUsers">, options?: CallOptions) {
+    return itemsOf(this.directory.findUsers, "matches", request, options);
+  }
+
   /**
    * Lists the events of a user, by its id or an identifier, newest first: all pages, each with its
    * own deadline.

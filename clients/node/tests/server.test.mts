@@ -155,6 +155,7 @@ test("all pages of every list are read", async () => {
   }
   const lists: [AsyncIterable<unknown>, number][] = [
     [client.search("", pages), 3],
+    [client.find({ ...pages, text: "@three, @two" }), 2],
     [client.history(userId, pages), 1],
     [client.events(pages), 3],
     [client.attributeNames(pages), 3],
@@ -179,6 +180,7 @@ test("every list of the API has an iterator", () => {
     },
   );
   assert.deepEqual(lists.map(({ name }) => name).sort(), [
+    "FindUsers",
     "ListAttributeNames",
     "ListBulkChanges",
     "ListEvents",

@@ -23,7 +23,7 @@ def test_every_list_has_an_iterator() -> None:
                 iterator = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
                 assert hasattr(service, iterator), iterator
                 found.add(iterator)
-    assert len(found) == 8
+    assert len(found) == 9
 
 
 def test_an_iterator_has_the_items_of_all_pages(client: Client, create: Create) -> None:
@@ -39,6 +39,9 @@ def test_an_iterator_has_the_items_of_all_pages(client: Client, create: Create) 
     events = client.directory.list_events(v1.ListEventsRequest(page_size=2))
     assert len(list(events)) == 5
     assert len(list(client.directory.search_users(v1.SearchUsersRequest(page_size=2)))) == 5
+    text = "user0@example.com, user1@example.com, nobody@example.com"
+    found = client.directory.find_users(v1.FindUsersRequest(text=text, page_size=1))
+    assert [match.reasons[0].value[:11] for match in found] == ["email:user0", "email:user1"]
     tenants = [tenant.tenant for tenant in client.admin.list_tenants(v1.ListTenantsRequest())]
     assert len(tenants) == 1
     assert len(list(client.admin.list_tenant_history(v1.ListTenantHistoryRequest()))) == 1

@@ -2,6 +2,9 @@ package dev.polynym;
 
 import dev.polynym.v1.BulkChange;
 import dev.polynym.v1.Event;
+import dev.polynym.v1.FindUsersRequest;
+import dev.polynym.v1.FindUsersResponse;
+import dev.polynym.v1.FoundUser;
 import dev.polynym.v1.ListAttributeNamesRequest;
 import dev.polynym.v1.ListAttributeNamesResponse;
 import dev.polynym.v1.ListBulkChangesRequest;
@@ -43,6 +46,20 @@ public final class Lists {
         token -> client.directory().searchUsers(request.toBuilder().setPageToken(token).build()),
         SearchUsersResponse::getUsersList,
         SearchUsersResponse::getNextPageToken);
+  }
+
+  /**
+   * The users whom a text finds, the likeliest first.
+   *
+   * @param request the text, the country of national phone numbers, fields, and the size of a page
+   * @return the items of all pages
+   */
+  public Pages<FoundUser> find(FindUsersRequest request) {
+    return Pages.of(
+        request.getPageToken(),
+        token -> client.directory().findUsers(request.toBuilder().setPageToken(token).build()),
+        FindUsersResponse::getMatchesList,
+        FindUsersResponse::getNextPageToken);
   }
 
   /**

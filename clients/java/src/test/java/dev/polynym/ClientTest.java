@@ -24,6 +24,7 @@ import dev.polynym.v1.DisableUserRequest;
 import dev.polynym.v1.Event;
 import dev.polynym.v1.EventType;
 import dev.polynym.v1.ExportUsersRequest;
+import dev.polynym.v1.FindUsersRequest;
 import dev.polynym.v1.Identifier;
 import dev.polynym.v1.Identity;
 import dev.polynym.v1.ListAttributeNamesRequest;
@@ -206,6 +207,8 @@ class ClientTest {
       IntStream.range(0, 5).forEach(n -> create(lists, handle("l" + n)));
       String id = lists.resolve(handle("l0")).getUser().getUserId();
       lists.registry().disableUser(DisableUserRequest.newBuilder().setUserId(id).build());
+      assertEquals(2, count(lists.lists().find(
+          FindUsersRequest.newBuilder().setText("@l0, @l1").setPageSize(1).build())));
       assertEquals(6, count(lists.lists().events(
           ListEventsRequest.newBuilder().setPageSize(2).build())));
       assertEquals(0, count(lists.lists().attributeNames(
