@@ -95,22 +95,46 @@ fn random_operations_agree_with_the_model() {
 /// Limits may be lowered between a merge and its undoing.
 #[tokio::test]
 async fn an_unmerge_beyond_a_limit_agrees_with_the_model() {
-    let step = |action, user, room| Step {
+    agrees_with_the_model(&[
+        step(Action::Create(vec![0, 3, 2], false), 0),
+        step(Action::Create(vec![], false), 0),
+        step(Action::Merge(0, ConflictPolicy::PrimaryWins), 1),
+        Step { room: 1, ..step(Action::Unmerge(0), 1) },
+    ])
+    .await;
+}
+
+/// The purge of the user between the merges removes the identity's past, and with it the owner
+/// before the second merge.
+#[tokio::test]
+async fn a_purge_between_merges_agrees_with_the_model() {
+    agrees_with_the_model(&[
+        step(Action::Create(vec![9], false), 0),
+        step(Action::Create(vec![], false), 0),
+        step(Action::Merge(0, ConflictPolicy::PrimaryWins), 1),
+        step(Action::Unmerge(0), 1),
+        step(Action::Create(vec![], false), 0),
+        step(Action::Merge(0, ConflictPolicy::PrimaryWins), 2),
+        step(Action::Purge, 1),
+    ])
+    .await;
+}
+
+async fn agrees_with_the_model(steps: &[Step]) {
+    model::run(Arc::new(Folder::new(Options::default())), steps).await.unwrap();
+}
+
+/// A step by the user with this number.
+const fn step(action: Action, user: usize) -> Step {
+    Step {
         action,
         user,
         tenant: 0,
         etag: Etag::Any,
         request: None,
-        room,
+        room: 100,
         policies: 0,
         dry_run: false,
         elapsed: 0,
-    };
-    let steps = [
-        step(Action::Create(vec![0, 3, 2], false), 0, 100),
-        step(Action::Create(vec![], false), 0, 100),
-        step(Action::Merge(0, ConflictPolicy::PrimaryWins), 1, 100),
-        step(Action::Unmerge(0), 1, 1),
-    ];
-    model::run(Arc::new(Folder::new(Options::default())), &steps).await.unwrap();
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Backend, Error, LIST_BYTES, Now, PageLimit, State, Tenant, Timestamp, View, check_history,
+    Backend, Error, Identity, LIST_BYTES, Now, PageLimit, State, Tenant, Timestamp, View, check_history,
     owners_at,
 };
 use polynym_identifier::IdentityKey;
@@ -63,7 +63,7 @@ impl Owners {
             }
         }
         let gone = before.people.keys().filter(|id| !after.people.contains_key(id));
-        self.forget(&gone.copied().collect(), &has);
+        self.forget(&gone.copied().collect(), &has, after);
     }
 
     fn relate(&mut self, one: LocalityId, other: Option<LocalityId>) {
@@ -72,7 +72,12 @@ impl Owners {
     }
 
     /// Forgets purged users. Of their keys, also forgets related users who do not own them now.
-    fn forget(&mut self, gone: &BTreeSet<LocalityId>, has: &BTreeMap<IdentityKey, LocalityId>) {
+    fn forget(
+        &mut self,
+        gone: &BTreeSet<LocalityId>,
+        has: &BTreeMap<IdentityKey, LocalityId>,
+        after: &ReferenceModel,
+    ) {
         let is_related =
             |owner: LocalityId| gone.iter().any(|gone| self.related.contains(&(*gone, owner)));
         for (key, spans) in &mut self.spans {
@@ -85,9 +90,13 @@ impl Owners {
             for span in spans.iter_mut() {
                 span.owner = span.owner.filter(|owner| !is_forgotten(*owner));
             }
-            // Without a former owner, nothing is left of the past.
+            // Without a former owner, nothing is left of the past: the present owner had the
+            // identity since it was linked, also if it got it by a merge.
             if spans.iter().all(|span| span.owner.is_none() || span.end.is_none()) {
                 spans.retain(|span| span.end.is_none());
+                for span in spans.iter_mut() {
+                    span.begin = link_time(after, span.owner, key).unwrap_or(span.begin);
+                }
             }
         }
     }
@@ -137,6 +146,19 @@ impl Owners {
         }
         Ok(())
     }
+}
+
+/// The time when the identity of a present owner was linked.
+fn link_time(
+    state: &ReferenceModel,
+    owner: Option<LocalityId>,
+    key: &IdentityKey,
+) -> Option<Timestamp> {
+    let user = &state.people.get(&owner?)?.user;
+    let is_same = |identity: &&Identity| {
+        IdentityKey::new(user.tenant.as_str(), &identity.identifier) == *key
+    };
+    Some(user.identities.iter().find(is_same)?.link_time)
 }
 
 fn owned(state: &ReferenceModel) -> BTreeMap<IdentityKey, LocalityId> {

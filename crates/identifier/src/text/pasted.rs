@@ -78,7 +78,7 @@ pub fn readings<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<'a>
 ///
 /// let texts = |text| guesses(text).iter().map(ToString::to_string).collect::<Vec<_>>();
 /// assert_eq!(texts("joe"), ["handle:joe"]);
-/// assert_eq!(texts("github:583231"), ["social:github/583231"]);
+/// assert_eq!(texts("github:583231"), ["social:github/583231", "handle:github:583231"]);
 /// ```
 pub fn guesses(text: &str) -> Vec<RawIdentifier<'_>> {
     let word = bare(text);
