@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    Backend, Error, Identity, LIST_BYTES, Now, PageLimit, State, Tenant, Timestamp, View, check_history,
-    owners_at,
+    Backend, Error, Identity, LIST_BYTES, Now, PageLimit, State, Tenant, Timestamp, View,
+    check_history, owners_at,
 };
 use polynym_identifier::IdentityKey;
 
@@ -155,9 +155,8 @@ fn link_time(
     key: &IdentityKey,
 ) -> Option<Timestamp> {
     let user = &state.people.get(&owner?)?.user;
-    let is_same = |identity: &&Identity| {
-        IdentityKey::new(user.tenant.as_str(), &identity.identifier) == *key
-    };
+    let is_same =
+        |identity: &&Identity| IdentityKey::new(user.tenant.as_str(), &identity.identifier) == *key;
     Some(user.identities.iter().find(is_same)?.link_time)
 }
 
