@@ -8,7 +8,7 @@ use prost_types::Timestamp as ProtoTimestamp;
 use polynym_directory::{
     AccessPath, Conflict, ConflictPolicy, Consistency, Error, EventKind, EventsRequest,
     HistoryRequest, Invalid, NotRestored, OwnerPeriod, Owners, Plan, Preview, RawIdentity,
-    TenantHistoryRequest, Timestamp, UserRef, Value, Verification, WatchRequest,
+    TenantHistoryRequest, Timestamp, UserCount, UserRef, Value, Verification, WatchRequest,
     encoded::event::read_event_type, identifier_message, identity_message, user_message,
     value_message,
 };
@@ -166,6 +166,11 @@ pub fn plan(plan: &Plan) -> v1::SearchPlan {
         users_read: plan.read as i64,
         users_matched: plan.matched as i64,
     }
+}
+
+/// The message for a number of users.
+pub fn user_count(count: UserCount) -> v1::UserCount {
+    v1::UserCount { users: count.users as i32, has_more: count.has_more }
 }
 
 /// The request for a history.

@@ -177,6 +177,7 @@ impl Api {
             page_size: request.page_size,
             page_token: &request.page_token,
             explain: request.explain,
+            count: request.count,
             view: mask.view(),
         };
         let page = self.directory.search(&context, search).await?;
@@ -189,6 +190,7 @@ impl Api {
             plan,
             hint: page.hint,
             unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
+            user_count: page.count.map(convert::user_count),
         })
     }
 

@@ -8,7 +8,7 @@ use tonic::Status;
 use polynym_directory::{ExportedUser, Found, UserById};
 use polynym_proto::google::rpc;
 use polynym_proto::v1::export_users_response::{End, Start};
-use polynym_proto::v1::{FindReading, OwnerlessHold, SearchPlan, Tenant};
+use polynym_proto::v1::{FindReading, OwnerlessHold, SearchPlan, Tenant, UserCount};
 
 /// `polynym.v1.ResolveIdentityResponse`, and `BatchResolveIdentitiesResponse.Found`.
 #[derive(Clone, PartialEq, Message)]
@@ -77,6 +77,8 @@ pub struct Searched {
     pub hint: String,
     #[prost(string, repeated, tag = "5")]
     pub unreadable_user_ids: Vec<String>,
+    #[prost(message, optional, tag = "6")]
+    pub user_count: Option<UserCount>,
 }
 
 /// `polynym.v1.FindUsersResponse`.

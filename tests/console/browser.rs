@@ -87,6 +87,11 @@ impl Answer {
         format!("{start}{}", rest.split('"').next().unwrap())
     }
 
+    /// The address of the next page of a list.
+    pub fn next_page(&self) -> String {
+        self.attribute("rel=\"next\" href", "").replace("&#38;", "&")
+    }
+
     /// The values of a form's fields, by the path that the form is sent to: those that browsers
     /// would send unchanged.
     pub fn hidden_fields(&self, action: &str) -> Vec<(String, String)> {

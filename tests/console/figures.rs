@@ -120,7 +120,7 @@ async fn pages_of_a_list(site: &Site, pages: usize) {
         let first = list.path.clone();
         let count = if filter == "Anna" { pages / 4 } else { pages };
         for _ in 1..count {
-            list = browser.get(&next_page(&list)).await;
+            list = browser.get(&list.next_page()).await;
         }
         let last = list.path.clone();
         let (mut at_first, mut at_last) = (Vec::new(), Vec::new());
@@ -132,11 +132,6 @@ async fn pages_of_a_list(site: &Site, pages: usize) {
         println!("{filter:?}: page 1 {one:.2} ms, page {count} {thousand:.2} ms");
         assert!(thousand <= one * 1.2, "page 1 {one} ms, page {count} {thousand} ms");
     }
-}
-
-fn next_page(list: &Answer) -> String {
-    list.attribute("href", &format!("{}?after=", list.path.split('?').next().unwrap()))
-        .replace("&#38;", "&")
 }
 
 /// The pages that an admin opens, by name.

@@ -72,7 +72,8 @@ async fn identifiers_are_found_as_people_paste_them() {
 async fn numbers_without_a_country_are_tried_in_the_countries_of_the_tenant() {
     let (_server, mut client) = fresh().await;
     people(&mut client).await;
-    assert!(names(&mut client, "030 1234567").await.is_empty());
+    let anywhere = found(&mut client, "030 1234567").await;
+    assert_eq!(anywhere, [("Ann Lee".to_owned(), FindWay::PhoneEnd)]);
     let policies = |regions: &[&str]| v1::Policies {
         phone_regions: regions.iter().map(ToString::to_string).collect(),
         ..Default::default()
@@ -117,6 +118,22 @@ async fn names_are_found_by_words_in_any_spelling() {
     }
     let starts = found(&mut client, "jon.m@ex").await;
     assert_eq!(starts, [("Jon Mueller".to_owned(), FindWay::EmailStart)]);
+}
+
+#[tokio::test]
+async fn numbers_are_found_by_their_ends() {
+    let (_server, mut client) = fresh().await;
+    let people = people(&mut client).await;
+    for text in ["4567", "…34-567", "1234567", "٤٥٦٧", "(030) 123 45 67"] {
+        let found = found(&mut client, text).await;
+        assert_eq!(found, [("Ann Lee".to_owned(), FindWay::PhoneEnd)], "{text}");
+    }
+    assert_eq!(names(&mut client, "567").await, [""; 0], "three digits are too few");
+    let number = phone("+49 30 7654567", "");
+    client.link(&people[2].user_id, number).await.unwrap();
+    let mut both = names(&mut client, "4567").await;
+    both.sort();
+    assert_eq!(both, ["Ann Lee", "Jon Mueller"]);
 }
 
 #[tokio::test]

@@ -231,6 +231,26 @@ async fn bad_searches_name_the_field() {
 }
 
 #[tokio::test]
+async fn the_users_of_all_pages_are_counted() {
+    let (_server, mut client) = fresh().await;
+    team(&mut client).await;
+    for (filter, expected) in
+        [("", 5), ("attributes.team = a", 3), ("attributes.team = a attributes.level > 1", 2)]
+    {
+        let mut request = v1::SearchUsersRequest { page_size: 1, ..filtered(filter) };
+        assert_eq!(search(&mut client, request.clone()).await.unwrap().user_count, None);
+        request.count = true;
+        for _ in 0..expected {
+            let page = search(&mut client, request.clone()).await.unwrap();
+            let count = v1::UserCount { users: expected, has_more: false };
+            assert_eq!(page.user_count, Some(count), "{filter}");
+            request.page_token = page.next_page_token;
+        }
+        assert!(request.page_token.is_empty(), "{filter}");
+    }
+}
+
+#[tokio::test]
 async fn infinite_numbers_are_refused() {
     let (_server, mut client) = fresh().await;
     let ratio = |number| {

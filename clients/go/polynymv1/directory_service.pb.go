@@ -105,6 +105,8 @@ const (
 	// As words of the display name, each with at most one wrong letter. Tried if no other reading finds anybody on the
 	// first page, which then is the only one.
 	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
+	// As the end of a phone number: at least 4 digits, without a zero in front.
+	FindWay_FIND_WAY_PHONE_END FindWay = 8
 )
 
 // Enum value maps for FindWay.
@@ -118,6 +120,7 @@ var (
 		5: "FIND_WAY_NAME",
 		6: "FIND_WAY_EMAIL_START",
 		7: "FIND_WAY_SIMILAR_NAME",
+		8: "FIND_WAY_PHONE_END",
 	}
 	FindWay_value = map[string]int32{
 		"FIND_WAY_UNSPECIFIED":     0,
@@ -128,6 +131,7 @@ var (
 		"FIND_WAY_NAME":            5,
 		"FIND_WAY_EMAIL_START":     6,
 		"FIND_WAY_SIMILAR_NAME":    7,
+		"FIND_WAY_PHONE_END":       8,
 	}
 )
 
@@ -989,7 +993,9 @@ type SearchUsersRequest struct {
 	// The fields of the users to return, such as `user_id`. Absent: all fields.
 	ReadMask *fieldmaskpb.FieldMask `protobuf:"bytes,6,opt,name=read_mask,json=readMask,proto3" json:"read_mask,omitempty"`
 	// Whether to return the plan of the search. Needs the role admin.
-	Explain       bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
+	Explain bool `protobuf:"varint,7,opt,name=explain,proto3" json:"explain,omitempty"`
+	// Whether to count the users of all pages.
+	Count         bool `protobuf:"varint,8,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1079,13 @@ func (x *SearchUsersRequest) GetExplain() bool {
 	return false
 }
 
+func (x *SearchUsersRequest) GetCount() bool {
+	if x != nil {
+		return x.Count
+	}
+	return false
+}
+
 // The matching users.
 type SearchUsersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1088,8 +1101,10 @@ type SearchUsersResponse struct {
 	Hint string `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
 	// Users whose stored records cannot be read, so that it is not known whether they match.
 	UnreadableUserIds []string `protobuf:"bytes,5,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The number of users of all pages. Set if `count` is.
+	UserCount     *UserCount `protobuf:"bytes,6,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SearchUsersResponse) Reset() {
@@ -1157,6 +1172,68 @@ func (x *SearchUsersResponse) GetUnreadableUserIds() []string {
 	return nil
 }
 
+func (x *SearchUsersResponse) GetUserCount() *UserCount {
+	if x != nil {
+		return x.UserCount
+	}
+	return nil
+}
+
+// A number of users, within bounds. Users who change meanwhile, or whose purge is due, may count or not.
+type UserCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The users that were counted.
+	Users int32 `protobuf:"varint,1,opt,name=users,proto3" json:"users,omitempty"`
+	// Whether there may be more: counting ends at 10,000 users if an index can count them, and else after 500 were read.
+	HasMore       bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UserCount) Reset() {
+	*x = UserCount{}
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UserCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UserCount) ProtoMessage() {}
+
+func (x *UserCount) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UserCount.ProtoReflect.Descriptor instead.
+func (*UserCount) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *UserCount) GetUsers() int32 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+func (x *UserCount) GetHasMore() bool {
+	if x != nil {
+		return x.HasMore
+	}
+	return false
+}
+
 // Finds users by a text.
 type FindUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1180,7 +1257,7 @@ type FindUsersRequest struct {
 
 func (x *FindUsersRequest) Reset() {
 	*x = FindUsersRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1269,7 @@ func (x *FindUsersRequest) String() string {
 func (*FindUsersRequest) ProtoMessage() {}
 
 func (x *FindUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[14]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1282,7 @@ func (x *FindUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindUsersRequest.ProtoReflect.Descriptor instead.
 func (*FindUsersRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{14}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FindUsersRequest) GetTenant() string {
@@ -1268,7 +1345,7 @@ type FindReading struct {
 
 func (x *FindReading) Reset() {
 	*x = FindReading{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1280,7 +1357,7 @@ func (x *FindReading) String() string {
 func (*FindReading) ProtoMessage() {}
 
 func (x *FindReading) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[15]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1293,7 +1370,7 @@ func (x *FindReading) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindReading.ProtoReflect.Descriptor instead.
 func (*FindReading) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{15}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FindReading) GetWay() FindWay {
@@ -1339,7 +1416,7 @@ type FoundUser struct {
 
 func (x *FoundUser) Reset() {
 	*x = FoundUser{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1351,7 +1428,7 @@ func (x *FoundUser) String() string {
 func (*FoundUser) ProtoMessage() {}
 
 func (x *FoundUser) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[16]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1364,7 +1441,7 @@ func (x *FoundUser) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FoundUser.ProtoReflect.Descriptor instead.
 func (*FoundUser) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{16}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FoundUser) GetUser() *User {
@@ -1407,7 +1484,7 @@ type FindUsersResponse struct {
 
 func (x *FindUsersResponse) Reset() {
 	*x = FindUsersResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1496,7 @@ func (x *FindUsersResponse) String() string {
 func (*FindUsersResponse) ProtoMessage() {}
 
 func (x *FindUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[17]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1509,7 @@ func (x *FindUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindUsersResponse.ProtoReflect.Descriptor instead.
 func (*FindUsersResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{17}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FindUsersResponse) GetMatches() []*FoundUser {
@@ -1489,7 +1566,7 @@ type SearchPlan struct {
 
 func (x *SearchPlan) Reset() {
 	*x = SearchPlan{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1501,7 +1578,7 @@ func (x *SearchPlan) String() string {
 func (*SearchPlan) ProtoMessage() {}
 
 func (x *SearchPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[18]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1514,7 +1591,7 @@ func (x *SearchPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPlan.ProtoReflect.Descriptor instead.
 func (*SearchPlan) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SearchPlan) GetLead() string {
@@ -1581,7 +1658,7 @@ type ListHistoryRequest struct {
 
 func (x *ListHistoryRequest) Reset() {
 	*x = ListHistoryRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1593,7 +1670,7 @@ func (x *ListHistoryRequest) String() string {
 func (*ListHistoryRequest) ProtoMessage() {}
 
 func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[19]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1606,7 +1683,7 @@ func (x *ListHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryRequest.ProtoReflect.Descriptor instead.
 func (*ListHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListHistoryRequest) GetTenant() string {
@@ -1707,7 +1784,7 @@ type ListHistoryResponse struct {
 
 func (x *ListHistoryResponse) Reset() {
 	*x = ListHistoryResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1796,7 @@ func (x *ListHistoryResponse) String() string {
 func (*ListHistoryResponse) ProtoMessage() {}
 
 func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[20]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1809,7 @@ func (x *ListHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListHistoryResponse.ProtoReflect.Descriptor instead.
 func (*ListHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{20}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListHistoryResponse) GetEvents() []*Event {
@@ -1762,7 +1839,7 @@ type ListOwnersRequest struct {
 
 func (x *ListOwnersRequest) Reset() {
 	*x = ListOwnersRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1851,7 @@ func (x *ListOwnersRequest) String() string {
 func (*ListOwnersRequest) ProtoMessage() {}
 
 func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[21]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1864,7 @@ func (x *ListOwnersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersRequest.ProtoReflect.Descriptor instead.
 func (*ListOwnersRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{21}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListOwnersRequest) GetTenant() string {
@@ -1820,7 +1897,7 @@ type ListOwnersResponse struct {
 
 func (x *ListOwnersResponse) Reset() {
 	*x = ListOwnersResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1909,7 @@ func (x *ListOwnersResponse) String() string {
 func (*ListOwnersResponse) ProtoMessage() {}
 
 func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[22]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1922,7 @@ func (x *ListOwnersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ListOwnersResponse) GetIdentifier() *Identifier {
@@ -1896,7 +1973,7 @@ type ListEventsRequest struct {
 
 func (x *ListEventsRequest) Reset() {
 	*x = ListEventsRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +1985,7 @@ func (x *ListEventsRequest) String() string {
 func (*ListEventsRequest) ProtoMessage() {}
 
 func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[23]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +1998,7 @@ func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
 func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListEventsRequest) GetTenant() string {
@@ -1998,7 +2075,7 @@ type ListEventsResponse struct {
 
 func (x *ListEventsResponse) Reset() {
 	*x = ListEventsResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2087,7 @@ func (x *ListEventsResponse) String() string {
 func (*ListEventsResponse) ProtoMessage() {}
 
 func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[24]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2100,7 @@ func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
 func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{24}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListEventsResponse) GetEvents() []*Event {
@@ -2073,7 +2150,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2162,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[25]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2175,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{25}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *WatchRequest) GetTenant() string {
@@ -2147,7 +2224,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2236,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[26]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2249,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{26}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *WatchResponse) GetKind() isWatchResponse_Kind {
@@ -2237,7 +2314,7 @@ type Heartbeat struct {
 
 func (x *Heartbeat) Reset() {
 	*x = Heartbeat{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2249,7 +2326,7 @@ func (x *Heartbeat) String() string {
 func (*Heartbeat) ProtoMessage() {}
 
 func (x *Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[27]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2262,7 +2339,7 @@ func (x *Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Heartbeat.ProtoReflect.Descriptor instead.
 func (*Heartbeat) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{27}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Heartbeat) GetTime() *timestamppb.Timestamp {
@@ -2288,7 +2365,7 @@ type BatchResolveIdentitiesResponse_Result struct {
 
 func (x *BatchResolveIdentitiesResponse_Result) Reset() {
 	*x = BatchResolveIdentitiesResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2377,7 @@ func (x *BatchResolveIdentitiesResponse_Result) String() string {
 func (*BatchResolveIdentitiesResponse_Result) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[28]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2451,7 @@ type BatchResolveIdentitiesResponse_Found struct {
 
 func (x *BatchResolveIdentitiesResponse_Found) Reset() {
 	*x = BatchResolveIdentitiesResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2463,7 @@ func (x *BatchResolveIdentitiesResponse_Found) String() string {
 func (*BatchResolveIdentitiesResponse_Found) ProtoMessage() {}
 
 func (x *BatchResolveIdentitiesResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[29]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2432,7 +2509,7 @@ type BatchGetUsersResponse_Result struct {
 
 func (x *BatchGetUsersResponse_Result) Reset() {
 	*x = BatchGetUsersResponse_Result{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2521,7 @@ func (x *BatchGetUsersResponse_Result) String() string {
 func (*BatchGetUsersResponse_Result) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[30]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2516,7 +2593,7 @@ type BatchGetUsersResponse_Found struct {
 
 func (x *BatchGetUsersResponse_Found) Reset() {
 	*x = BatchGetUsersResponse_Found{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2605,7 @@ func (x *BatchGetUsersResponse_Found) String() string {
 func (*BatchGetUsersResponse_Found) ProtoMessage() {}
 
 func (x *BatchGetUsersResponse_Found) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[31]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2573,7 +2650,7 @@ type NormalizeIdentityResponse_Change struct {
 
 func (x *NormalizeIdentityResponse_Change) Reset() {
 	*x = NormalizeIdentityResponse_Change{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2585,7 +2662,7 @@ func (x *NormalizeIdentityResponse_Change) String() string {
 func (*NormalizeIdentityResponse_Change) ProtoMessage() {}
 
 func (x *NormalizeIdentityResponse_Change) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[32]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +2712,7 @@ type SearchPlan_Probe struct {
 
 func (x *SearchPlan_Probe) Reset() {
 	*x = SearchPlan_Probe{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2724,7 @@ func (x *SearchPlan_Probe) String() string {
 func (*SearchPlan_Probe) ProtoMessage() {}
 
 func (x *SearchPlan_Probe) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[33]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2737,7 @@ func (x *SearchPlan_Probe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SearchPlan_Probe.ProtoReflect.Descriptor instead.
 func (*SearchPlan_Probe) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{18, 0}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{19, 0}
 }
 
 func (x *SearchPlan_Probe) GetLead() string {
@@ -2696,7 +2773,7 @@ type ListOwnersResponse_Owner struct {
 
 func (x *ListOwnersResponse_Owner) Reset() {
 	*x = ListOwnersResponse_Owner{}
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2708,7 +2785,7 @@ func (x *ListOwnersResponse_Owner) String() string {
 func (*ListOwnersResponse_Owner) ProtoMessage() {}
 
 func (x *ListOwnersResponse_Owner) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_directory_service_proto_msgTypes[34]
+	mi := &file_polynym_v1_directory_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2721,7 +2798,7 @@ func (x *ListOwnersResponse_Owner) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOwnersResponse_Owner.ProtoReflect.Descriptor instead.
 func (*ListOwnersResponse_Owner) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{22, 0}
+	return file_polynym_v1_directory_service_proto_rawDescGZIP(), []int{23, 0}
 }
 
 func (x *ListOwnersResponse_Owner) GetUserId() string {
@@ -2840,7 +2917,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"identifier\x18\x03 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
 	"identifier\x129\n" +
 	"\n" +
-	"held_until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\theldUntil\"\xee\x01\n" +
+	"held_until\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\theldUntil\"\x84\x02\n" +
 	"\x12SearchUsersRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x16\n" +
 	"\x06filter\x18\x02 \x01(\tR\x06filter\x12\x19\n" +
@@ -2849,13 +2926,19 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x127\n" +
 	"\tread_mask\x18\x06 \x01(\v2\x1a.google.protobuf.FieldMaskR\breadMask\x12\x18\n" +
-	"\aexplain\x18\a \x01(\bR\aexplain\"\xd5\x01\n" +
+	"\aexplain\x18\a \x01(\bR\aexplain\x12\x14\n" +
+	"\x05count\x18\b \x01(\bR\x05count\"\x8b\x02\n" +
 	"\x13SearchUsersResponse\x12&\n" +
 	"\x05users\x18\x01 \x03(\v2\x10.polynym.v1.UserR\x05users\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12*\n" +
 	"\x04plan\x18\x03 \x01(\v2\x16.polynym.v1.SearchPlanR\x04plan\x12\x12\n" +
 	"\x04hint\x18\x04 \x01(\tR\x04hint\x12.\n" +
-	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\"\xcb\x01\n" +
+	"\x13unreadable_user_ids\x18\x05 \x03(\tR\x11unreadableUserIds\x124\n" +
+	"\n" +
+	"user_count\x18\x06 \x01(\v2\x15.polynym.v1.UserCountR\tuserCount\"<\n" +
+	"\tUserCount\x12\x14\n" +
+	"\x05users\x18\x01 \x01(\x05R\x05users\x12\x19\n" +
+	"\bhas_more\x18\x02 \x01(\bR\ahasMore\"\xcb\x01\n" +
 	"\x10FindUsersRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x16\n" +
@@ -2956,7 +3039,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONSISTENCY_LATEST\x10\x01\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x02\x12\x18\n" +
-	"\x14CONSISTENCY_EVENTUAL\x10\x03*\xd0\x01\n" +
+	"\x14CONSISTENCY_EVENTUAL\x10\x03*\xe8\x01\n" +
 	"\aFindWay\x12\x18\n" +
 	"\x14FIND_WAY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FIND_WAY_IDENTIFIER\x10\x01\x12\x1c\n" +
@@ -2965,7 +3048,8 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x12FIND_WAY_ATTRIBUTE\x10\x04\x12\x11\n" +
 	"\rFIND_WAY_NAME\x10\x05\x12\x18\n" +
 	"\x14FIND_WAY_EMAIL_START\x10\x06\x12\x19\n" +
-	"\x15FIND_WAY_SIMILAR_NAME\x10\a2\xb1\b\n" +
+	"\x15FIND_WAY_SIMILAR_NAME\x10\a\x12\x16\n" +
+	"\x12FIND_WAY_PHONE_END\x10\b2\xb1\b\n" +
 	"\x10DirectoryService\x12_\n" +
 	"\x0fResolveIdentity\x12\".polynym.v1.ResolveIdentityRequest\x1a#.polynym.v1.ResolveIdentityResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x16BatchResolveIdentities\x12).polynym.v1.BatchResolveIdentitiesRequest\x1a*.polynym.v1.BatchResolveIdentitiesResponse\"\x03\x90\x02\x01\x12G\n" +
@@ -2998,7 +3082,7 @@ func file_polynym_v1_directory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_directory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(Consistency)(0),                              // 0: polynym.v1.Consistency
 	(FindWay)(0),                                  // 1: polynym.v1.FindWay
@@ -3016,127 +3100,129 @@ var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(*CheckIdentityResponse)(nil),                 // 13: polynym.v1.CheckIdentityResponse
 	(*SearchUsersRequest)(nil),                    // 14: polynym.v1.SearchUsersRequest
 	(*SearchUsersResponse)(nil),                   // 15: polynym.v1.SearchUsersResponse
-	(*FindUsersRequest)(nil),                      // 16: polynym.v1.FindUsersRequest
-	(*FindReading)(nil),                           // 17: polynym.v1.FindReading
-	(*FoundUser)(nil),                             // 18: polynym.v1.FoundUser
-	(*FindUsersResponse)(nil),                     // 19: polynym.v1.FindUsersResponse
-	(*SearchPlan)(nil),                            // 20: polynym.v1.SearchPlan
-	(*ListHistoryRequest)(nil),                    // 21: polynym.v1.ListHistoryRequest
-	(*ListHistoryResponse)(nil),                   // 22: polynym.v1.ListHistoryResponse
-	(*ListOwnersRequest)(nil),                     // 23: polynym.v1.ListOwnersRequest
-	(*ListOwnersResponse)(nil),                    // 24: polynym.v1.ListOwnersResponse
-	(*ListEventsRequest)(nil),                     // 25: polynym.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),                    // 26: polynym.v1.ListEventsResponse
-	(*WatchRequest)(nil),                          // 27: polynym.v1.WatchRequest
-	(*WatchResponse)(nil),                         // 28: polynym.v1.WatchResponse
-	(*Heartbeat)(nil),                             // 29: polynym.v1.Heartbeat
-	(*BatchResolveIdentitiesResponse_Result)(nil), // 30: polynym.v1.BatchResolveIdentitiesResponse.Result
-	(*BatchResolveIdentitiesResponse_Found)(nil),  // 31: polynym.v1.BatchResolveIdentitiesResponse.Found
-	(*BatchGetUsersResponse_Result)(nil),          // 32: polynym.v1.BatchGetUsersResponse.Result
-	(*BatchGetUsersResponse_Found)(nil),           // 33: polynym.v1.BatchGetUsersResponse.Found
-	(*NormalizeIdentityResponse_Change)(nil),      // 34: polynym.v1.NormalizeIdentityResponse.Change
-	(*SearchPlan_Probe)(nil),                      // 35: polynym.v1.SearchPlan.Probe
-	(*ListOwnersResponse_Owner)(nil),              // 36: polynym.v1.ListOwnersResponse.Owner
-	(*Identifier)(nil),                            // 37: polynym.v1.Identifier
-	(*durationpb.Duration)(nil),                   // 38: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),                 // 39: google.protobuf.FieldMask
-	(*timestamppb.Timestamp)(nil),                 // 40: google.protobuf.Timestamp
-	(*User)(nil),                                  // 41: polynym.v1.User
-	(*Identity)(nil),                              // 42: polynym.v1.Identity
-	(EventType)(0),                                // 43: polynym.v1.EventType
-	(*Event)(nil),                                 // 44: polynym.v1.Event
-	(*status.Status)(nil),                         // 45: google.rpc.Status
+	(*UserCount)(nil),                             // 16: polynym.v1.UserCount
+	(*FindUsersRequest)(nil),                      // 17: polynym.v1.FindUsersRequest
+	(*FindReading)(nil),                           // 18: polynym.v1.FindReading
+	(*FoundUser)(nil),                             // 19: polynym.v1.FoundUser
+	(*FindUsersResponse)(nil),                     // 20: polynym.v1.FindUsersResponse
+	(*SearchPlan)(nil),                            // 21: polynym.v1.SearchPlan
+	(*ListHistoryRequest)(nil),                    // 22: polynym.v1.ListHistoryRequest
+	(*ListHistoryResponse)(nil),                   // 23: polynym.v1.ListHistoryResponse
+	(*ListOwnersRequest)(nil),                     // 24: polynym.v1.ListOwnersRequest
+	(*ListOwnersResponse)(nil),                    // 25: polynym.v1.ListOwnersResponse
+	(*ListEventsRequest)(nil),                     // 26: polynym.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),                    // 27: polynym.v1.ListEventsResponse
+	(*WatchRequest)(nil),                          // 28: polynym.v1.WatchRequest
+	(*WatchResponse)(nil),                         // 29: polynym.v1.WatchResponse
+	(*Heartbeat)(nil),                             // 30: polynym.v1.Heartbeat
+	(*BatchResolveIdentitiesResponse_Result)(nil), // 31: polynym.v1.BatchResolveIdentitiesResponse.Result
+	(*BatchResolveIdentitiesResponse_Found)(nil),  // 32: polynym.v1.BatchResolveIdentitiesResponse.Found
+	(*BatchGetUsersResponse_Result)(nil),          // 33: polynym.v1.BatchGetUsersResponse.Result
+	(*BatchGetUsersResponse_Found)(nil),           // 34: polynym.v1.BatchGetUsersResponse.Found
+	(*NormalizeIdentityResponse_Change)(nil),      // 35: polynym.v1.NormalizeIdentityResponse.Change
+	(*SearchPlan_Probe)(nil),                      // 36: polynym.v1.SearchPlan.Probe
+	(*ListOwnersResponse_Owner)(nil),              // 37: polynym.v1.ListOwnersResponse.Owner
+	(*Identifier)(nil),                            // 38: polynym.v1.Identifier
+	(*durationpb.Duration)(nil),                   // 39: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),                 // 40: google.protobuf.FieldMask
+	(*timestamppb.Timestamp)(nil),                 // 41: google.protobuf.Timestamp
+	(*User)(nil),                                  // 42: polynym.v1.User
+	(*Identity)(nil),                              // 43: polynym.v1.Identity
+	(EventType)(0),                                // 44: polynym.v1.EventType
+	(*Event)(nil),                                 // 45: polynym.v1.Event
+	(*status.Status)(nil),                         // 46: google.rpc.Status
 }
 var file_polynym_v1_directory_service_proto_depIdxs = []int32{
-	37, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	38, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
 	0,  // 1: polynym.v1.ResolveIdentityRequest.consistency:type_name -> polynym.v1.Consistency
-	38, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
-	39, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
-	40, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
-	41, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
-	42, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
-	37, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
+	39, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
+	40, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
+	42, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
+	43, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
+	38, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
 	0,  // 8: polynym.v1.BatchResolveIdentitiesRequest.consistency:type_name -> polynym.v1.Consistency
-	38, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
-	39, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	40, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
-	30, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
-	39, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
-	41, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
-	39, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	32, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
-	37, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	37, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	34, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
-	37, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	37, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	40, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
-	39, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	41, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
-	20, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
-	39, // 26: polynym.v1.FindUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	1,  // 27: polynym.v1.FindReading.way:type_name -> polynym.v1.FindWay
-	41, // 28: polynym.v1.FoundUser.user:type_name -> polynym.v1.User
-	17, // 29: polynym.v1.FoundUser.reasons:type_name -> polynym.v1.FindReading
-	18, // 30: polynym.v1.FindUsersResponse.matches:type_name -> polynym.v1.FoundUser
-	17, // 31: polynym.v1.FindUsersResponse.tried:type_name -> polynym.v1.FindReading
-	35, // 32: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
-	37, // 33: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
-	40, // 34: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	40, // 35: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	43, // 36: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
-	44, // 37: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
-	37, // 38: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
-	37, // 39: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
-	36, // 40: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
-	40, // 41: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
-	40, // 42: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
-	40, // 43: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
-	43, // 44: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
-	44, // 45: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
-	43, // 46: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
-	44, // 47: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
-	29, // 48: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
-	40, // 49: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	31, // 50: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
-	45, // 51: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
-	41, // 52: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
-	42, // 53: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
-	33, // 54: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
-	45, // 55: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
-	41, // 56: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
-	40, // 57: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
-	40, // 58: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
-	42, // 59: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
-	2,  // 60: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
-	4,  // 61: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
-	6,  // 62: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
-	8,  // 63: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
-	10, // 64: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
-	12, // 65: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
-	14, // 66: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
-	16, // 67: polynym.v1.DirectoryService.FindUsers:input_type -> polynym.v1.FindUsersRequest
-	21, // 68: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
-	23, // 69: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
-	25, // 70: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
-	27, // 71: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
-	3,  // 72: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
-	5,  // 73: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
-	7,  // 74: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
-	9,  // 75: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
-	11, // 76: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
-	13, // 77: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
-	15, // 78: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
-	19, // 79: polynym.v1.DirectoryService.FindUsers:output_type -> polynym.v1.FindUsersResponse
-	22, // 80: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
-	24, // 81: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
-	26, // 82: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
-	28, // 83: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
-	72, // [72:84] is the sub-list for method output_type
-	60, // [60:72] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	39, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
+	40, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
+	31, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
+	40, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
+	40, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	33, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
+	38, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	38, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	35, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
+	38, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	38, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	41, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
+	40, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
+	21, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
+	16, // 26: polynym.v1.SearchUsersResponse.user_count:type_name -> polynym.v1.UserCount
+	40, // 27: polynym.v1.FindUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	1,  // 28: polynym.v1.FindReading.way:type_name -> polynym.v1.FindWay
+	42, // 29: polynym.v1.FoundUser.user:type_name -> polynym.v1.User
+	18, // 30: polynym.v1.FoundUser.reasons:type_name -> polynym.v1.FindReading
+	19, // 31: polynym.v1.FindUsersResponse.matches:type_name -> polynym.v1.FoundUser
+	18, // 32: polynym.v1.FindUsersResponse.tried:type_name -> polynym.v1.FindReading
+	36, // 33: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
+	38, // 34: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
+	41, // 35: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	41, // 36: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	44, // 37: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
+	45, // 38: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
+	38, // 39: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
+	38, // 40: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
+	37, // 41: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
+	41, // 42: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
+	41, // 43: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
+	41, // 44: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
+	44, // 45: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
+	45, // 46: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
+	44, // 47: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
+	45, // 48: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
+	30, // 49: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
+	41, // 50: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	32, // 51: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
+	46, // 52: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
+	42, // 53: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
+	43, // 54: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
+	34, // 55: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
+	46, // 56: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
+	42, // 57: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
+	41, // 58: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
+	41, // 59: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
+	43, // 60: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
+	2,  // 61: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
+	4,  // 62: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
+	6,  // 63: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
+	8,  // 64: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
+	10, // 65: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
+	12, // 66: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
+	14, // 67: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
+	17, // 68: polynym.v1.DirectoryService.FindUsers:input_type -> polynym.v1.FindUsersRequest
+	22, // 69: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
+	24, // 70: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
+	26, // 71: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
+	28, // 72: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
+	3,  // 73: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
+	5,  // 74: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
+	7,  // 75: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
+	9,  // 76: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
+	11, // 77: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
+	13, // 78: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
+	15, // 79: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
+	20, // 80: polynym.v1.DirectoryService.FindUsers:output_type -> polynym.v1.FindUsersResponse
+	23, // 81: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
+	25, // 82: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
+	27, // 83: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
+	29, // 84: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
+	73, // [73:85] is the sub-list for method output_type
+	61, // [61:73] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_directory_service_proto_init() }
@@ -3146,19 +3232,19 @@ func file_polynym_v1_directory_service_proto_init() {
 	}
 	file_polynym_v1_journal_proto_init()
 	file_polynym_v1_types_proto_init()
-	file_polynym_v1_directory_service_proto_msgTypes[19].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[20].OneofWrappers = []any{
 		(*ListHistoryRequest_UserId)(nil),
 		(*ListHistoryRequest_Identifier)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[26].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[27].OneofWrappers = []any{
 		(*WatchResponse_Event)(nil),
 		(*WatchResponse_Heartbeat)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[28].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[29].OneofWrappers = []any{
 		(*BatchResolveIdentitiesResponse_Result_Found)(nil),
 		(*BatchResolveIdentitiesResponse_Result_Error)(nil),
 	}
-	file_polynym_v1_directory_service_proto_msgTypes[30].OneofWrappers = []any{
+	file_polynym_v1_directory_service_proto_msgTypes[31].OneofWrappers = []any{
 		(*BatchGetUsersResponse_Result_Found)(nil),
 		(*BatchGetUsersResponse_Result_Error)(nil),
 	}
@@ -3168,7 +3254,7 @@ func file_polynym_v1_directory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_directory_service_proto_rawDesc), len(file_polynym_v1_directory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

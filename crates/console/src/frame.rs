@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use polynym_access::{Caller, Role};
+use url::form_urlencoded::Serializer;
 
 use crate::context::{self, Context};
 
@@ -62,6 +63,15 @@ impl Frame {
     /// The path of the tenant's pages. A tenant's name has no character to be escaped.
     pub fn home(&self) -> String {
         format!("{}/t/{}", self.context.base, self.shown_tenant())
+    }
+
+    /// The address of a page of the server, with some fields and the tenant to return to.
+    pub fn server_page(&self, page: &str, fields: &[(&str, &str)]) -> String {
+        let tenant = ("t", &*self.tenant);
+        let given = fields.iter().copied().chain([tenant]).filter(|(_, value)| !value.is_empty());
+        let query = Serializer::new(String::new()).extend_pairs(given).finish();
+        let separator = if query.is_empty() { "" } else { "?" };
+        format!("{}/{page}{separator}{query}", self.base())
     }
 
     /// The path of this page.
@@ -138,10 +148,8 @@ impl Frame {
     pub fn links(&self) -> Vec<Link> {
         let home = self.home();
         let tenant = TENANT_PAGES.iter().map(|page| (page, format!("{home}/{}", page.1)));
-        let query =
-            if self.tenant.is_empty() { String::new() } else { format!("?t={}", self.tenant) };
         let server = SERVER_PAGES.iter().filter(|page| self.may_open(page.1));
-        let server = server.map(|page| (page, format!("{}/{}{query}", self.base(), page.1)));
+        let server = server.map(|page| (page, self.server_page(page.1, &[])));
         let all = tenant.chain(server).filter(|((.., role), _)| self.may(*role));
         all.map(|(&(text, path, key, _), href)| Link {
             text,

@@ -10,5 +10,5 @@ pub use crate::failure::Failure;
 pub use crate::form::Form;
 pub use crate::frame::Frame;
 pub use crate::render::{Page, redirect, render, render_with_status};
-pub use crate::views::{Commands, Time, UserView};
+pub use crate::views::{Commands, Pager, Time, Trail, UserView};
 pub use crate::visit::Visit;

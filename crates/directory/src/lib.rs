@@ -99,7 +99,7 @@ pub use service::mutate::write::{DISPLACED, RawIdentity};
 pub use service::purpose::Purpose;
 pub use service::renormalization::move_all::move_all;
 pub use service::scan_pace::Pace;
-pub use service::search::{Page, Plan, SearchRequest};
+pub use service::search::{Page, Plan, SearchRequest, UserCount};
 pub use service::tenants::renormalization::{Problem, Progress, Renormalization};
 pub use service::transfer::export::Export;
 pub use service::transfer::import::{Import, ImportOptions, Line, LineOutcome, MergedLine};

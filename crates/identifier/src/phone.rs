@@ -95,8 +95,8 @@ pub fn is_region(text: &str) -> bool {
     is_code && matches!(known_region(text), Ok(Some(_)))
 }
 
-/// The digits of the start of a number. `None` if it has other characters.
-pub(super) fn dialled_prefix(typed: &str) -> Option<String> {
+/// The digits of a start or an end of a number. `None` if it has other characters.
+pub(super) fn dialled_part(typed: &str) -> Option<String> {
     dialled_digits(&plain(typed)).ok()
 }
 

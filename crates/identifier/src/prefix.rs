@@ -28,7 +28,7 @@ impl Version {
         vec![match kind {
             Kind::Email => return email(typed),
             Kind::Handle => handle(typed),
-            Kind::Phone => phone::dialled_prefix(typed).unwrap_or_else(|| typed.to_owned()),
+            Kind::Phone => phone::dialled_part(typed).unwrap_or_else(|| typed.to_owned()),
             Kind::Social => social(typed),
             Kind::Url => return url::prefixes(typed),
         }]
@@ -109,7 +109,7 @@ impl Version {
     pub fn fold_suffix(self, kind: Kind, typed: &str) -> Vec<String> {
         vec![match kind {
             Kind::Email => return self.address_end(typed),
-            Kind::Phone => typed.chars().filter(|c| !is_punctuation(*c)).collect(),
+            Kind::Phone => phone::dialled_part(typed).unwrap_or_else(|| typed.to_owned()),
             Kind::Handle => handle(typed),
             Kind::Social | Kind::Url => typed.to_owned(),
         }]
@@ -141,10 +141,6 @@ impl Version {
         });
         canonical.unwrap_or_else(|| typed.to_lowercase())
     }
-}
-
-const fn is_punctuation(c: char) -> bool {
-    matches!(c, ' ' | '-' | '/' | '.' | '(' | ')' | '\u{a0}' | '\u{2010}' | '\u{2011}')
 }
 
 #[cfg(test)]
@@ -195,6 +191,7 @@ mod tests {
             (Kind::Email, "ORG", "org"),
             (Kind::Handle, "SMITH", "smith"),
             (Kind::Phone, "(555) 26-71", "5552671"),
+            (Kind::Phone, "٢٦٧١", "2671"),
             (Kind::Social, "5A", "5A"),
             (Kind::Url, "/Jo", "/Jo"),
         ];

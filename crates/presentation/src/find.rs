@@ -11,6 +11,7 @@ pub fn reading(reading: &FindReading) -> String {
         FindWay::UserId => format!("user id {value}"),
         FindWay::Attribute => format!("{attribute} {value}"),
         FindWay::Name => format!("name with {value}"),
+        FindWay::PhoneEnd => format!("phone ending in {value}"),
         FindWay::EmailStart => format!("email starting with {value}"),
         FindWay::SimilarName => format!("name similar to {value}"),
         FindWay::Unspecified => value.clone(),
@@ -49,6 +50,7 @@ mod tests {
             (FindWay::Identifier, "phone:+4930123456", "DE", "phone +4930123456 in DE"),
             (FindWay::HeldIdentifier, "handle:joe", "", "former handle joe, still held"),
             (FindWay::Attribute, "42", "", "customer 42"),
+            (FindWay::PhoneEnd, "2671", "", "phone ending in 2671"),
             (FindWay::SimilarName, "jonh", "", "name similar to jonh"),
         ] {
             assert_eq!(said(way, value, region), expected);

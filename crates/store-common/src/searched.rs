@@ -11,6 +11,7 @@ const CREATE_TIME: AttributeId = u32::MAX - 1;
 const STATE: AttributeId = u32::MAX - 2;
 const NAME_WORD: AttributeId = u32::MAX - 3;
 const REVERSED_DOMAIN: AttributeId = u32::MAX - 4;
+const REVERSED_PHONE: AttributeId = u32::MAX - 5;
 
 /// The id of a field other than an attribute. Otherwise the name of the attribute.
 pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
@@ -21,6 +22,7 @@ pub fn fixed_attribute_id(field: &Field) -> Result<AttributeId, &str> {
         Field::State => Ok(STATE),
         Field::NameForm => Ok(NAME_WORD),
         Field::ReversedDomain => Ok(REVERSED_DOMAIN),
+        Field::ReversedPhone => Ok(REVERSED_PHONE),
     }
 }
 
@@ -62,8 +64,8 @@ pub fn field_elements(user: &User) -> impl Iterator<Item = (AttributeId, ScalarR
         .filter_map(|(field, scalar)| Some((fixed_attribute_id(&field).ok()?, scalar)))
 }
 
-/// The elements that are derived from values of a user: forms of its display name, and
-/// reversed domains.
+/// The elements that are derived from values of a user: forms of its display name,
+/// reversed domains and reversed phone numbers.
 pub fn derived_elements(user: &User) -> impl Iterator<Item = (AttributeId, String)> {
     let elements = search::derived_elements(user).into_iter();
     elements.filter_map(|(field, text)| Some((fixed_attribute_id(&field).ok()?, text)))

@@ -38,6 +38,7 @@ const fn way(way: FindWay) -> v1::FindWay {
         FindWay::UserId => v1::FindWay::UserId,
         FindWay::Attribute => v1::FindWay::Attribute,
         FindWay::Name => v1::FindWay::Name,
+        FindWay::PhoneEnd => v1::FindWay::PhoneEnd,
         FindWay::EmailStart => v1::FindWay::EmailStart,
         FindWay::SimilarName => v1::FindWay::SimilarName,
     }

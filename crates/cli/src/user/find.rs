@@ -16,6 +16,7 @@ Examples:
   polynym find 'joe smith'
   polynym find 'Ann Lee <ann@example.com>'
   polynym find --region DE '030 1234567'
+  polynym find 2671
   polynym find mueller --limit 0 --json";
 
 /// The maximum users of one call.
@@ -23,8 +24,9 @@ const PAGE_SIZE: usize = 50;
 
 #[derive(Args)]
 pub struct Find {
-    /// An identifier or a list of them, an id, words of the name, the start of an email address, or
-    /// a whole value of an attribute that was defined with `polynym attribute define --find`.
+    /// An identifier or a list of them, an id, words of the name, the end of a phone number, the
+    /// start of an email address, or a whole value of an attribute that was defined with
+    /// `polynym attribute define --find`.
     #[arg(value_name = "TEXT")]
     text: String,
     /// The country of national phone numbers, such as DE, before those of the tenant; by default
@@ -57,6 +59,7 @@ pub async fn run(command: Find) -> Result<(), Failure> {
         request.page_size = left.min(PAGE_SIZE) as i32;
         let page = session.answer(session.directory().find_users(request.clone()).await)?;
         print(&session, &page.matches)?;
+        output::warn_unreadable(&page.unreadable_user_ids);
         found |= !page.matches.is_empty();
         left = left.saturating_sub(page.matches.len());
         tried.extend(page.tried);

@@ -13,13 +13,16 @@ use crate::fixture::{Fixture, draft};
 const USERS: usize = 40;
 const TEXTS: usize = 60;
 const FIRST: [&str; 5] = ["Ann", "Anna", "Joe", "Jörg", "Maria"];
+/// The last digits of the phone number of the first user.
+const FIRST_END: usize = 2_300;
 const LAST: [&str; 5] = ["Müller", "Mueller", "Muller", "Smith", "Smithson"];
 
 /// A random user, who may share its name with others.
 async fn create(f: &Fixture, random: &mut Random, n: usize) -> Result<User, Failure> {
     let (first, last) = (random.one_of(&FIRST), random.one_of(&LAST));
     let start = random.one_of(&["ann", "anna", "joe", "smith"]);
-    let identities = [format!("email:{start}{n}@example.com"), format!("handle:user{n}")];
+    let phone = format!("phone:+1415555{}", FIRST_END + n);
+    let identities = [format!("email:{start}{n}@example.com"), format!("handle:user{n}"), phone];
     let identities = identities.iter().map(|text| draft(text)).collect::<Result<_, _>>()?;
     let display_name = format!("{first} {last}");
     let new = NewUser { display_name, identities, ..NewUser::default() };
@@ -30,13 +33,16 @@ async fn create(f: &Fixture, random: &mut Random, n: usize) -> Result<User, Fail
 fn text(random: &mut Random) -> String {
     let name = [random.one_of(&FIRST), random.one_of(&LAST)];
     let n = random.below(USERS + 3);
-    match random.below(6) {
+    match random.below(7) {
         0 => name.join(" "),
         1 => format!("{} {}", name[1].to_uppercase(), name[0].chars().take(2).collect::<String>()),
         2 => name[random.below(2)].to_lowercase(),
         3 => format!("user{n}"),
         4 => format!("User <ann{n}@example.com>, @user{n}"),
-        _ => random.one_of(&["ann", "anna1", "smith2", "joe@", "xyzzy xyzzy", "a"]).to_owned(),
+        5 => format!("555-{}", FIRST_END + n),
+        _ => random
+            .one_of(&["…2305", "ann", "anna1", "smith2", "joe@", "xyzzy xyzzy", "a"])
+            .to_owned(),
     }
 }
 
@@ -54,7 +60,11 @@ fn is_meant(user: &User, text: &str) -> bool {
         return listed.into_iter().any(addressed);
     }
     let is_start = text.chars().count() >= 3 && identities[0].starts_with(&text.to_lowercase());
-    addressed(text) || is_start || has_words(&user.display_name, text)
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    let is_number = !text.contains(char::is_alphabetic) && digits.len() >= 4;
+    let is_end =
+        is_number && identities.iter().any(|own| own.starts_with('+') && own.ends_with(&digits));
+    addressed(text) || is_start || is_end || has_words(&user.display_name, text)
 }
 
 /// Whether a name has the words of a text, the last of which may go on. Each umlaut is also its

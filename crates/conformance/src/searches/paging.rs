@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use locality_uuid::{Generator, Mode};
 use polynym_directory::{
-    Directory, Limits, Record, SearchRequest, Tenant, UserChange, search::parse_order_by,
+    Directory, Limits, Record, SearchRequest, Tenant, UserChange, UserCount, search::parse_order_by,
 };
 
 use super::searching::{all_users, filter};
@@ -45,9 +45,11 @@ pub async fn pages_list_each_match_once(f: Fixture) -> Result<(), Failure> {
                 order_by,
                 page_size,
                 page_token,
+                count: true,
                 ..Default::default()
             };
             let page = directory.search(&context, request).await?;
+            equal(&page.count, &Some(UserCount { users: wanted.len(), has_more: false }), &text)?;
             ensure(page.users.len() <= page_size as usize, format!("{text}: a page is too large"))?;
             for user in &page.users {
                 seen.push(user.decode()?.id);

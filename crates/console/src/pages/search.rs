@@ -38,6 +38,7 @@ struct ResultsPage {
     text: String,
     id: ShortId,
     results: Results,
+    pager: Pager,
     labels: Vec<String>,
     /// Whether a column has accounts, which a table leaves out.
     has_accounts: bool,
@@ -67,6 +68,8 @@ struct Results {
     unreadable: usize,
     /// The token of the next page.
     next: String,
+    /// The users of all pages, if they are counted.
+    count: Option<v1::UserCount>,
     /// Words of names that the text may have been meant to have.
     suggestions: Vec<String>,
     /// The filter for the words of the text, as which they can be exported and changed.
@@ -79,7 +82,7 @@ struct Results {
 #[derive(Default, Deserialize)]
 pub struct Position {
     #[serde(default)]
-    after: String,
+    after: Trail,
     #[serde(default)]
     as_of: String,
 }
@@ -153,15 +156,19 @@ pub async fn results(
     let columns = Columns::of(&headers);
     let labels = columns.labels().into_iter().map(str::to_owned).collect();
     let has_accounts = columns.has_accounts();
-    let list = List { size: columns.size, after, columns };
+    let list = List { size: columns.size, after: after.token().to_owned(), columns };
     let (results, background) = tokio::try_join!(
         find(&visit, &tenant, &text, list),
         background(&visit, &tenant, &text, &as_of)
     )?;
     let commands = commands(&visit, &tenant, &text);
     let frame = visit.frame(&tenant);
+    let address = format!("{}/search/{id}", frame.home());
+    let pager = after.pager(&address, results.rows.len(), &results.next);
+    let pager = pager.with_count(results.count.as_ref());
     Ok(render(&ResultsPage {
         frame,
+        pager,
         text,
         id,
         results,
@@ -216,10 +223,6 @@ async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Res
             Ok(Results { filter: filter_of(&words), ..results })
         }
         Reading::Id(_) => found::users(&client, found::request(text, region), list).await,
-        Reading::Identifier(typed) if !list.after.is_empty() => {
-            let results = found::users(&client, found::request(text, region), list).await?;
-            Ok(Results { description: typed.description, ..results })
-        }
         Reading::Identifier(typed) => {
             let request = found::request(text, region);
             let results = found::identified(&client, request, &typed, list).await?;
@@ -235,6 +238,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
         page_size: list.size,
         page_token: list.after,
         read_mask: Some(list.columns.read_mask()),
+        count: true,
         ..Default::default()
     };
     let page = client.directory().search_users(request).await?;
@@ -243,6 +247,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
         hint: page.hint,
         unreadable: page.unreadable_user_ids.len(),
         next: page.next_page_token,
+        count: page.user_count,
         is_filter: true,
         ..Results::default()
     })

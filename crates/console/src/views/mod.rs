@@ -5,6 +5,7 @@ pub mod commands;
 pub mod duplicates;
 pub mod event;
 pub mod identity;
+pub mod pager;
 pub mod policies;
 pub mod reading;
 pub mod tenant;
@@ -13,5 +14,6 @@ pub mod user;
 
 pub use commands::Commands;
 pub use event::EventView;
+pub use pager::{Pager, Trail};
 pub use polynym_presentation::time::Time;
 pub use user::UserView;

@@ -1,6 +1,6 @@
 //! The conditions of a filter, each about one field.
 
-use super::element::{reversed, values};
+use super::element::{canonical_values, reversed, values};
 use super::field::Field;
 use super::lead::AccessPath;
 use super::name::TypedName;
@@ -92,6 +92,10 @@ impl Condition {
             Subject::Field(field, ranges) => AccessPath::of_ranges(field.clone(), ranges.clone()),
             Subject::UpdateTime(_) | Subject::LastWords(_) => return None,
             Subject::IdentitySuffix(Kind::Email, suffixes) => domain_path(suffixes.first()?),
+            Subject::IdentitySuffix(Kind::Phone, suffixes) => {
+                let end = Range::prefix(&reversed(suffixes.first()?));
+                AccessPath::of_range(Field::ReversedPhone, end)
+            }
             Subject::IdentitySuffix(..) => return None,
             Subject::Identity(identifiers) => AccessPath::Identity(identifiers.clone()),
             Subject::IdentityPrefix(kind, prefixes) => {
@@ -104,9 +108,7 @@ impl Condition {
 
 /// Whether a user has an identity of a kind whose canonical value satisfies a condition.
 fn has_value(user: &User, kind: Kind, is_match: impl Fn(&str) -> bool) -> bool {
-    let identifiers = user.identities.iter().map(|identity| &identity.identifier);
-    let mut own = identifiers.filter(|identifier| identifier.kind() == kind);
-    own.any(|identifier| is_match(identifier.canonical()))
+    canonical_values(user, kind).any(is_match)
 }
 
 /// The start that two texts have in common.

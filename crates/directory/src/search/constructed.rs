@@ -20,6 +20,11 @@ impl Filter {
         Self::of(Subject::IdentityPrefix(kind, starts))
     }
 
+    /// Users with an identity of a kind whose canonical value ends in one of these texts.
+    pub fn of_ends(kind: Kind, ends: Vec<String>) -> Self {
+        Self::of(Subject::IdentitySuffix(kind, ends))
+    }
+
     /// Users whose names have a form in one of the ranges of each word. None without words, or with
     /// more than a filter may have.
     pub fn of_words(words: Vec<Vec<Range>>) -> Option<Self> {

@@ -84,20 +84,31 @@ pub fn fixed_elements(user: &User) -> impl Iterator<Item = (Field, ScalarRef<'_>
 }
 
 /// The elements that are derived from the values of a user, each once: the forms of its display
-/// name, and the reversed domains of its email addresses.
+/// name, the reversed domains of its email addresses, and its reversed phone numbers.
 pub fn derived_elements(user: &User) -> Vec<(Field, String)> {
     let names = forms(&user.display_name).into_iter().map(|name| (Field::NameForm, name));
     let domains = reversed_domains(user).map(|domain| (Field::ReversedDomain, domain));
-    let mut derived: Vec<_> = names.chain(domains).collect();
+    let phones = reversed_phones(user).map(|phone| (Field::ReversedPhone, phone));
+    let mut derived: Vec<_> = names.chain(domains).chain(phones).collect();
     derived.sort_unstable();
     derived.dedup();
     derived
 }
 
 fn reversed_domains(user: &User) -> impl Iterator<Item = String> {
+    let emails = canonical_values(user, Kind::Email);
+    emails.filter_map(|email| Some(reversed(email.rsplit_once('@')?.1)))
+}
+
+fn reversed_phones(user: &User) -> impl Iterator<Item = String> {
+    canonical_values(user, Kind::Phone).map(reversed)
+}
+
+/// The canonical values of the user's identities of a kind.
+pub fn canonical_values(user: &User, kind: Kind) -> impl Iterator<Item = &str> {
     let identifiers = user.identities.iter().map(|identity| &identity.identifier);
-    let emails = identifiers.filter(|identifier| identifier.kind() == Kind::Email);
-    emails.filter_map(|email| Some(reversed(email.canonical().rsplit_once('@')?.1)))
+    let own = identifiers.filter(move |identifier| identifier.kind() == kind);
+    own.map(|identifier| identifier.canonical())
 }
 
 /// A text from its last character to its first.
@@ -117,6 +128,7 @@ pub fn values(user: &User, field: &Field) -> Vec<Scalar> {
         Field::State => vec![Scalar::String(state_word(user.state).to_owned())],
         Field::NameForm => forms(&user.display_name).into_iter().map(Scalar::String).collect(),
         Field::ReversedDomain => reversed_domains(user).map(Scalar::String).collect(),
+        Field::ReversedPhone => reversed_phones(user).map(Scalar::String).collect(),
     }
 }
 

@@ -18,6 +18,9 @@ pub enum Field {
     /// The domains of the email addresses, each from its last character to its first: a prefix of
     /// that is an end of the domain.
     ReversedDomain,
+    /// The phone numbers, each from its last digit to its first: a prefix of that is an end of the
+    /// number.
+    ReversedPhone,
 }
 
 impl Field {
@@ -29,7 +32,8 @@ impl Field {
             | Self::CreateTime
             | Self::State
             | Self::NameForm
-            | Self::ReversedDomain => None,
+            | Self::ReversedDomain
+            | Self::ReversedPhone => None,
         }
     }
 }
@@ -55,6 +59,7 @@ impl fmt::Display for Field {
             Self::State => f.write_str("state"),
             Self::NameForm => f.write_str("word of display_name"),
             Self::ReversedDomain => f.write_str("reversed domain of identities.email"),
+            Self::ReversedPhone => f.write_str("reversed identities.phone"),
         }
     }
 }

@@ -66,6 +66,20 @@ impl Filter {
         distinct
     }
 
+    /// Whether the index entries of a path are as many as the users that match: the path finds no
+    /// others, and each by one entry.
+    pub fn is_counted_by(&self, path: &AccessPath) -> bool {
+        match self.parts() {
+            [] => *path == AccessPath::All,
+            [Expression::Is(condition)] => {
+                let is_whole = matches!(condition.subject, Subject::Field(..))
+                    && condition.access_path().as_ref() == Some(path);
+                is_whole && (path.is_equality() || condition.single_range().is_some())
+            }
+            _ => false,
+        }
+    }
+
     /// The names of the attributes in conditions.
     pub fn attributes(&self) -> Vec<&str> {
         let mut names = Vec::new();

@@ -5,7 +5,7 @@ use std::fmt;
 
 use locality_uuid::LocalityId;
 
-use super::element::values;
+use super::element::{canonical_values, values};
 use super::field::{Field, quoted};
 use super::range::Range;
 use super::scalar::Scalar;
@@ -139,12 +139,8 @@ impl AccessPath {
                 Some(values.into_iter().min()?)
             }
             Self::IdentityPrefix { kind, prefix } => {
-                let identifiers = user.identities.iter().map(|identity| &identity.identifier);
-                let least = identifiers
-                    .filter(|identifier| identifier.kind() == *kind)
-                    .map(Identifier::canonical)
-                    .filter(|value| value.starts_with(prefix))
-                    .min()?;
+                let values = canonical_values(user, *kind);
+                let least = values.filter(|value| value.starts_with(prefix)).min()?;
                 Some(Scalar::String(least.to_owned()))
             }
         };

@@ -234,6 +234,7 @@ impl TryFrom<FieldRecord> for Field {
             Self::State,
             Self::NameForm,
             Self::ReversedDomain,
+            Self::ReversedPhone,
         ];
         match record {
             FieldRecord::Attribute(name) => Ok(Self::Attribute(name)),

@@ -1,5 +1,6 @@
 //! Searches: choose a path, and read pages of users by it.
 
+mod counting;
 pub(super) mod matching_users;
 mod no_match;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeSet;
 
 use locality_uuid::LocalityId;
 
+pub use self::counting::UserCount;
 use super::Directory;
 use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
@@ -49,6 +51,8 @@ pub struct SearchRequest<'a> {
     pub page_token: &'a str,
     /// Whether to probe even a single path, for the plan.
     pub explain: bool,
+    /// Whether to count the users of all pages.
+    pub count: bool,
     /// The part of users that the caller needs. The answer may contain more.
     pub view: View,
 }
@@ -60,6 +64,8 @@ pub struct Page {
     pub users: Vec<EncodedUser>,
     /// The token of the next page; empty after the last.
     pub next_page_token: String,
+    /// The users of all pages, if they were to be counted.
+    pub count: Option<UserCount>,
     /// The plan of the search.
     pub plan: Plan,
     /// The reason why no user matches, if none does and a simple reason is known; else empty.
@@ -128,15 +134,22 @@ impl Directory {
         let is_first = request.page_token.is_empty();
         let (view, rest) = view_to_read(filter.clone(), &path, request.view);
         let limit = PageLimit::new(size, ANSWER_BYTES);
+        let counted = request.count.then(|| path.clone());
         let mut page = PageBuilder::new(limit, read_limit, path, view, after);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
+        let count = match counted {
+            Some(_) if is_first && !has_more => Some(UserCount::exact(page.users.len())),
+            Some(path) => Some(self.count_matches(context, &filter, path).await?),
+            None => None,
+        };
         let hint = match is_first && page.users.is_empty() && !has_more {
             true => self.no_match_hint(context, &filter, &policies).await?,
             false => String::new(),
         };
         let next = has_more.then(|| page.token()).flatten();
         let next_token = next.map(|token| token.encode(&self.backend.token_key, query, now));
-        Ok(page.build(probes, next_token.unwrap_or_default(), hint))
+        let next_page_token = next_token.unwrap_or_default();
+        Ok(Page { next_page_token, hint, count, ..page.build(probes) })
     }
 
     /// A filter by the rules of the store.
@@ -284,15 +297,12 @@ impl PageBuilder {
         Some(PageToken { path: self.path.clone(), position: self.after.clone()? })
     }
 
-    fn build(
-        self,
-        probes: Vec<(AccessPath, usize)>,
-        next_page_token: String,
-        hint: String,
-    ) -> Page {
+    /// The page, without what is known of others.
+    fn build(self, probes: Vec<(AccessPath, usize)>) -> Page {
         let plan = Plan { path: self.path, probes, read: self.read, matched: self.users.len() };
         let unreadable = self.unreadable.into_iter().collect();
-        Page { users: self.users, next_page_token, plan, hint, unreadable }
+        let (next_page_token, hint) = (String::new(), String::new());
+        Page { users: self.users, next_page_token, count: None, plan, hint, unreadable }
     }
 }
 

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use crate::frame::Frame;
 use crate::render::{Page, render};
-use crate::views::Commands;
 use crate::views::bulk::BulkView;
+use crate::views::{Commands, Pager, Trail};
 use crate::visit::Visit;
 
 /// The bulk changes of a page.
@@ -20,7 +20,7 @@ const PAGE_SIZE: i32 = 25;
 struct ListPage {
     frame: Frame,
     bulks: Vec<BulkView>,
-    next: String,
+    pager: Pager,
     commands: Commands,
 }
 
@@ -28,7 +28,7 @@ struct ListPage {
 #[derive(Deserialize)]
 pub struct Position {
     #[serde(default)]
-    after: String,
+    after: Trail,
 }
 
 /// The bulk changes of a tenant, the latest first.
@@ -38,13 +38,18 @@ pub async fn page(
     Query(Position { after }): Query<Position>,
 ) -> Page {
     visit.require(Role::Viewer)?;
-    let request =
-        ListBulkChangesRequest { tenant: tenant.clone(), page_size: PAGE_SIZE, page_token: after };
+    let request = ListBulkChangesRequest {
+        tenant: tenant.clone(),
+        page_size: PAGE_SIZE,
+        page_token: after.token().to_owned(),
+    };
     let cli = ["bulk", "list", "--tenant", &tenant];
     let method = "RegistryService/ListBulkChanges";
     let commands = Commands::new(&cli, method, &request);
     let answer = visit.client(&tenant).registry().list_bulk_changes(request).await?;
-    let bulks = answer.bulk_changes.iter().map(BulkView::of).collect();
+    let bulks: Vec<_> = answer.bulk_changes.iter().map(BulkView::of).collect();
     let frame = visit.frame(&tenant);
-    Ok(render(&ListPage { frame, bulks, next: answer.next_page_token, commands }))
+    let pager =
+        after.pager(&format!("{}/bulk", frame.home()), bulks.len(), &answer.next_page_token);
+    Ok(render(&ListPage { frame, bulks, pager, commands }))
 }

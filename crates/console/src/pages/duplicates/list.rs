@@ -28,28 +28,28 @@ pub struct ResultsPage {
 pub struct List {
     /// The path of the users.
     users: String,
-    /// The path of the search.
-    here: String,
     pairs: Vec<PairView>,
-    /// The number of the first pair, of the page after, and of all pairs.
-    first: usize,
-    next: Option<usize>,
+    pager: Pager,
+    /// The pairs before the page, and all pairs.
+    before: usize,
     count: usize,
     found: Arc<Found>,
     time: Option<Time>,
 }
 
 impl List {
-    /// The pairs from the number `first` on.
-    pub fn new(frame: &Frame, id: ShortId, found: Arc<Found>, first: usize) -> Self {
+    /// A page of the pairs.
+    pub fn new(frame: &Frame, id: ShortId, found: Arc<Found>, page: &Trail) -> Self {
         let home = frame.home();
-        let rest = found.pairs.iter().skip(first);
+        let before = page.rows();
+        let pairs: Vec<_> = found.pairs.iter().skip(before).take(PAGE_SIZE).cloned().collect();
+        let has_more = before.saturating_add(pairs.len()) < found.pairs.len();
+        let next = if has_more { "next" } else { "" };
         Self {
             users: format!("{home}/users"),
-            here: format!("{home}/duplicates/{id}"),
-            pairs: rest.take(PAGE_SIZE).cloned().collect(),
-            first,
-            next: Some(first + PAGE_SIZE).filter(|next| *next < found.pairs.len()),
+            pager: page.pager(&format!("{home}/duplicates/{id}"), pairs.len(), next),
+            pairs,
+            before,
             count: found.pairs.len(),
             time: Time::of(Some(&found.time.into())),
             found,

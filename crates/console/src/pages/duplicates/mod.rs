@@ -82,7 +82,7 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, fields: Form) -> P
 #[derive(Deserialize)]
 pub struct Position {
     #[serde(default)]
-    after: usize,
+    after: Trail,
 }
 
 /// What a search found. Searches first, if it has not: the page arrives piece by piece, and the
@@ -99,7 +99,7 @@ pub async fn results(
         .filter(|(known, wanted, _)| *known == id && wanted.tenant == tenant)
         .ok_or(Failure::SearchGone)?;
     let frame = visit.frame(&tenant);
-    let list = found.map(|found| List::new(&frame, id, found, after));
+    let list = found.map(|found| List::new(&frame, id, found, &after));
     let is_found = list.is_some();
     let commands = commands(&tenant, wanted.min_score);
     let page = ResultsPage { frame, min_score: wanted.min_score, list, commands };

@@ -111,7 +111,7 @@ impl Running {
     /// Keeps what was found, and shows its first page.
     fn end(&self, mut found: Found) -> String {
         found.time = SystemTime::now();
-        let list = List::new(&self.frame, self.id, Arc::new(found.clone()), 0);
+        let list = List::new(&self.frame, self.id, Arc::new(found.clone()), &Trail::default());
         self.shared.sessions.finds.keep(&self.session, self.id, found);
         let html = list.render().unwrap_or_else(|error| alert(&error.to_string()));
         format!("<p>The search is done.</p>\n</div>\n{html}\n<div>")

@@ -8,8 +8,6 @@ use super::{List, Results};
 use crate::prelude::*;
 use crate::views::reading::Typed;
 
-/// The maximum number of users of one call.
-const MAX_PAGE: i32 = 50;
 /// The maximum number of empty pages to skip.
 const MAX_EMPTY_PAGES: usize = 4;
 
@@ -39,13 +37,16 @@ pub async fn users(
     Ok(results(page, &list))
 }
 
-/// The users whom an identifier finds, and whose it is.
+/// The users whom an identifier finds, and on the first page whose it is.
 pub async fn identified(
     client: &Client,
     request: FindUsersRequest,
     typed: &Typed,
     list: List,
 ) -> Result<Results, Failure> {
+    if !list.after.is_empty() {
+        return users(client, request, list).await;
+    }
     let identifier = Some(typed.message.clone());
     let check = CheckIdentityRequest { identifier, ..Default::default() };
     let directory = client.directory();
@@ -78,7 +79,7 @@ async fn call(
     let mut read_mask = list.columns.read_mask();
     read_mask.paths.extend(["state", "delete_time"].map(str::to_owned));
     let mut request = FindUsersRequest {
-        page_size: list.size.min(MAX_PAGE),
+        page_size: list.size,
         page_token: list.after.clone(),
         read_mask: Some(read_mask),
         ..request
@@ -90,8 +91,10 @@ async fn call(
             break;
         }
         request.page_token = page.next_page_token;
-        let tried = page.tried;
-        page = FindUsersResponse { tried, ..directory.find_users(request.clone()).await? };
+        let FindUsersResponse { tried, mut unreadable_user_ids, .. } = page;
+        page = directory.find_users(request.clone()).await?;
+        unreadable_user_ids.append(&mut page.unreadable_user_ids);
+        page = FindUsersResponse { tried, unreadable_user_ids, ..page };
     }
     Ok(page)
 }

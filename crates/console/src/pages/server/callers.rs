@@ -32,7 +32,7 @@ struct CallersPage {
     is_broken: bool,
     callers: Vec<CallerView>,
     /// The last name of the page, if there are more.
-    next: String,
+    pager: Pager,
     /// The tenants whose usage is shown, if there are more.
     usage_tenants: usize,
     has_more_tenants: bool,
@@ -66,8 +66,8 @@ struct CredentialView {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// The last name of the page before.
-    after: String,
+    /// Its tokens are the last names of pages.
+    after: Trail,
     /// The tenant of the page before.
     t: String,
 }
@@ -80,17 +80,19 @@ pub async fn page(
 ) -> Page {
     visit.require(Role::Admin)?;
     visit.require_all_tenants()?;
-    let (mut callers, has_more) = callers(&shared.access, &visit.caller, &after);
+    let (mut callers, has_more) = callers(&shared.access, &visit.caller, after.token());
     let (usage, usage_tenants, has_more_tenants) = usage(&visit, &callers).await?;
     for caller in &mut callers {
         (caller.today, caller.failed) = usage.get(&caller.name).copied().unwrap_or_default();
     }
     let last = callers.last().filter(|_| has_more);
+    let frame = visit.server_frame(&t);
+    let next = last.map_or("", |last| &last.name);
     Ok(render(&CallersPage {
-        frame: visit.server_frame(&t),
+        pager: after.pager(&frame.server_page("callers", &[]), callers.len(), next),
+        frame,
         requires_credentials: shared.access.requires_credentials(),
         is_broken: shared.access.is_broken(),
-        next: last.map(|last| last.name.clone()).unwrap_or_default(),
         callers,
         usage_tenants,
         has_more_tenants,

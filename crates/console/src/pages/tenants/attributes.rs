@@ -18,7 +18,7 @@ struct AttributesPage {
     frame: Frame,
     definitions: Vec<DefinitionView>,
     /// The last name of the page, if there are more.
-    next: String,
+    pager: Pager,
     /// Names without a definition that users have.
     names: Vec<String>,
     /// The token of the next page of names.
@@ -92,8 +92,8 @@ impl DefinitionView {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// The last name of the page before.
-    after: String,
+    /// Its tokens are the last names of pages.
+    after: Trail,
     /// The token of a page of names.
     names: String,
     /// The name in the form.
@@ -136,17 +136,20 @@ async fn show(visit: &Visit, name: &str, parameters: Parameters, attempt: Attemp
     let names = listed.names.into_iter().filter(is_free).collect();
     let known = definitions.iter().find(|known| known.name == parameters.name).cloned();
     let new = DefinitionView { is_indexed: true, name: parameters.name, ..Default::default() };
-    definitions.retain(|definition| definition.name > parameters.after);
+    definitions.retain(|definition| definition.name.as_str() > parameters.after.token());
     let has_more = definitions.len() > PAGE_SIZE;
     definitions.truncate(PAGE_SIZE);
-    let last = definitions.last().filter(|_| has_more);
+    let last = definitions.last().filter(|_| has_more).map_or("", |last| &last.name);
+    let frame = visit.frame(name);
+    let address = format!("{}/policies/attributes", frame.home());
+    let pager = parameters.after.pager(&address, definitions.len(), last);
     let shown = ListAttributeNamesRequest { page_token: String::new(), ..request };
     let typed = attempt.typed.or(known).unwrap_or(new);
     let commands = commands(name, &typed, &shown);
     Ok(render_with_status(
         &AttributesPage {
-            frame: visit.frame(name),
-            next: last.map(|last| last.name.clone()).unwrap_or_default(),
+            frame,
+            pager,
             definitions,
             names,
             next_names: listed.next_page_token,

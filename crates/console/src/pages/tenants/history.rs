@@ -14,8 +14,7 @@ const PAGE_SIZE: i32 = 25;
 struct HistoryPage {
     frame: Frame,
     events: Vec<TenantEventView>,
-    /// The token of the next page.
-    next: String,
+    pager: Pager,
     commands: Commands,
 }
 
@@ -23,7 +22,7 @@ struct HistoryPage {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    after: String,
+    after: Trail,
 }
 
 /// The history, newest first.
@@ -36,16 +35,18 @@ pub async fn page(
     let mut request = ListTenantHistoryRequest {
         tenant: tenant.clone(),
         page_size: PAGE_SIZE,
-        page_token: after,
+        page_token: after.token().to_owned(),
         ..Default::default()
     };
     let answer = visit.client(&tenant).admin().list_tenant_history(request.clone()).await?;
     request.page_token.clear();
     let cli = ["tenant", "history", "--tenant", &tenant];
+    let frame = visit.frame(&tenant);
+    let address = format!("{}/policies/history", frame.home());
     Ok(render(&HistoryPage {
-        frame: visit.frame(&tenant),
+        frame,
+        pager: after.pager(&address, answer.events.len(), &answer.next_page_token),
         events: answer.events.iter().map(TenantEventView::of).collect(),
-        next: answer.next_page_token,
         commands: Commands::from_request(&cli, &request),
     }))
 }

@@ -16,8 +16,7 @@ struct ListPage {
     frame: Frame,
     tenants: Vec<TenantView>,
     prefix: String,
-    /// The token of the next page.
-    next: String,
+    pager: Pager,
     request_id: String,
     /// The name in the form for a new tenant.
     typed: String,
@@ -29,7 +28,7 @@ struct ListPage {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    after: String,
+    after: Trail,
     prefix: String,
     /// The tenant of the page before.
     t: String,
@@ -54,16 +53,21 @@ async fn show(
 ) -> Page {
     visit.require(Role::Viewer)?;
     let Parameters { after, prefix, t } = parameters;
-    let request =
-        ListTenantsRequest { tenant: prefix.clone(), page_size: PAGE_SIZE, page_token: after };
+    let request = ListTenantsRequest {
+        tenant: prefix.clone(),
+        page_size: PAGE_SIZE,
+        page_token: after.token().to_owned(),
+    };
     let answer = visit.client("").admin().list_tenants(request.clone()).await?;
     let shown = ListTenantsRequest { page_token: String::new(), ..request };
     let cli = ["tenant", "list"];
+    let frame = visit.server_frame(&t);
+    let address = frame.server_page("tenants", &[("prefix", &prefix)]);
     let page = ListPage {
-        frame: visit.server_frame(&t),
+        pager: after.pager(&address, answer.tenants.len(), &answer.next_page_token),
+        frame,
         tenants: answer.tenants.iter().map(TenantView::of).collect(),
         prefix,
-        next: answer.next_page_token,
         request_id: uuid::Uuid::new_v4().to_string(),
         typed,
         error,

@@ -33,7 +33,9 @@ struct InboxPage {
     notices: Vec<NoticeView>,
     /// The time of the latest notice on the page, for marking those up to it.
     latest: String,
-    next: String,
+    pager: Pager,
+    /// The address of this page.
+    here: String,
     unread: i32,
     commands: Commands,
 }
@@ -66,7 +68,7 @@ struct NoticeView {
 #[derive(Default, Deserialize)]
 pub struct Shown {
     #[serde(default)]
-    after: String,
+    after: Trail,
     /// Whether only unread notices are shown.
     #[serde(default)]
     unread: bool,
@@ -91,7 +93,7 @@ pub async fn page(
         user_id: user.user_id.clone(),
         unread_only: shown.unread,
         page_size: i32::try_from(ROWS).unwrap_or(0),
-        page_token: shown.after.clone(),
+        page_token: shown.after.token().to_owned(),
     };
     let count = v1::CountUnreadRequest { user_id: user.user_id.clone(), ..Default::default() };
     let inbox = client.inbox();
@@ -99,12 +101,15 @@ pub async fn page(
         tokio::join!(inbox.list_notices(request.clone()), inbox.count_unread(count));
     let (list, count) = (list?, count?);
     let latest = list.notices.first().and_then(|notice| notice.send_time.as_ref());
+    let frame = visit.frame(&tenant);
+    let begin = format!("{}/users/{id}/inbox?unread={}", frame.home(), shown.unread);
     Ok(render(&InboxPage {
-        frame: visit.frame(&tenant),
+        frame,
+        pager: shown.after.pager(&begin, list.notices.len(), &list.next_page_token),
+        here: shown.after.address(&begin),
         done: shared_parts::done(&shown.done),
         notices: list.notices.iter().map(|notice| NoticeView::of(notice, &shown.open)).collect(),
         latest: time::text(latest),
-        next: list.next_page_token,
         unread: count.unread,
         commands: list_commands(&tenant, &request, shown.unread),
         user: UserView::of(&user),

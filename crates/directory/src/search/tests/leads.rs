@@ -33,7 +33,14 @@ fn words_and_ends_lead() {
     );
     assert_eq!(paths("display_name = \"*Max Müller\"").len(), 2);
     let ends = paths("identities.email = *.org identities.phone = *12");
-    assert_eq!(ends, ["reversed domain of identities.email in [\"gro.\", \"gro/\")"]);
+    assert_eq!(
+        ends,
+        [
+            "reversed domain of identities.email in [\"gro.\", \"gro/\")",
+            "reversed identities.phone in [\"21\", \"22\")",
+        ]
+    );
+    assert_eq!(paths("identities.handle = *joe"), [""; 0]);
     assert_eq!(paths("NOT display_name:maria"), [""; 0]);
 }
 

@@ -17,6 +17,8 @@ use unicode_normalization::UnicodeNormalization;
 const MAX_ATTRIBUTES: usize = 8;
 /// The minimum number of characters of the start of an address.
 const MIN_START: usize = 3;
+/// The minimum number of digits of the end of a phone number.
+const MIN_END: usize = 4;
 /// The maximum number of candidates for the words of a text: those of its first words.
 const MAX_CANDIDATES: usize = 1_400;
 
@@ -33,6 +35,8 @@ pub enum Way {
     Attribute,
     /// As words of the name, the last of which may go on.
     Name,
+    /// As the end of a phone number.
+    PhoneEnd,
     /// As the start of an email address.
     EmailStart,
     /// As words of the name, one letter of which may be wrong in each.
@@ -111,7 +115,8 @@ impl<'t> Readings<'t> {
         let mut searches = attributes(text, policies);
         let id = text.parse().ok();
         if id.is_none() {
-            searches.extend(names(text).into_iter().chain(email_start(text, rules)));
+            searches.extend(names(text));
+            searches.extend(phone_end(text, rules).into_iter().chain(email_start(text, rules)));
         }
         let id = id.map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
         Self { id, searches, ..readings }
@@ -193,6 +198,19 @@ fn name_search(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Se
     Some(Search { reading, filter: Filter::of_words(ranges)? })
 }
 
+/// The search for phone numbers that end in digits. The zero of a national form is no digit of a
+/// number.
+fn phone_end(text: &str, rules: Rules) -> Option<Search> {
+    let typed = text.trim_start_matches(['*', '.', '…', ' ']);
+    let folded = rules.fold_suffix(Kind::Phone, typed).pop()?;
+    let digits = folded.trim_start_matches('0');
+    let is_end = digits.len() >= MIN_END && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_end.then(|| Search {
+        reading: Reading::new(Way::PhoneEnd, digits),
+        filter: Filter::of_ends(Kind::Phone, vec![digits.to_owned()]),
+    })
+}
+
 /// The search for addresses that start with a word.
 fn email_start(text: &str, rules: Rules) -> Option<Search> {
     let is_start = |c: char| !c.is_whitespace() && !"<>()[]\",:;/\\".contains(c);
@@ -259,6 +277,12 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         assert!(read(id, &[]).contains(&(UserId, id.to_owned())));
+        for (text, digits) in [("…2671", "2671"), ("(0171) 555-26 71", "1715552671")] {
+            assert!(read(text, &[]).contains(&(Way::PhoneEnd, digits.to_owned())), "{text}");
+        }
+        for text in ["671", "+1 415 555 2671", "2671 a", "0000671"] {
+            assert!(read(text, &[]).iter().all(|(way, _)| *way != Way::PhoneEnd), "{text}");
+        }
         assert!(read("joe@exam", &[]).contains(&(EmailStart, "joe@exam".to_owned())));
     }
 
@@ -266,7 +290,7 @@ mod tests {
     fn readings_are_few_whatever_the_text() {
         let regions = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES"];
         for text in ["a b ".repeat(1_024), "0301234567".into(), "a@b.c ".repeat(600)] {
-            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 4);
+            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 5);
             assert!(candidates(&text).len() <= MAX_CANDIDATES);
         }
     }
