@@ -12,6 +12,7 @@ use crate::tokens::GuardedSite;
 
 const BULK: &str = "/console/t/default/bulk";
 const NEW: &str = "/console/t/default/bulk/new";
+const CHOSEN: &str = "/console/t/default/bulk/chosen";
 
 /// Loads the page of a bulk change until it has ended.
 async fn ended(browser: &mut Browser, path: &str) -> Answer {
@@ -20,10 +21,15 @@ async fn ended(browser: &mut Browser, path: &str) -> Answer {
         if !page.text.contains("class=\"state running\"") {
             return page;
         }
-        page.assert_has(&["Refresh", "data-hx-trigger=\"every 2s\"", &format!("{path}/stop")]);
+        let stop = format!("{}/stop", without_query(path));
+        page.assert_has(&["Refresh", "data-hx-trigger=\"every 2s\"", &stop]);
         assert!(!page.text.contains("and undo"), "it cannot be undone while it runs");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap()
 }
 
 /// A server with three users of one team, of whom one is disabled.
@@ -38,6 +44,44 @@ async fn team(arguments: &[&str]) -> (Site, Client, Vec<String>) {
     }
     client.disable(&ids[2]).await.unwrap();
     (site, client, ids)
+}
+
+#[tokio::test]
+async fn chosen_users_change_after_a_dry_run() {
+    let (site, mut client, ids) = team(&[]).await;
+    let mut browser = site.browser().await;
+    let found = browser.post("/console/t/default/search", &[("q", "")]).await;
+    found.assert_has(&["Change the chosen users", "aria-label=\"Choose ana\"", "3 in all"]);
+    let form = browser.post(CHOSEN, &[("user", &ids[0]), ("user", &ids[1])]).await;
+    form.assert_has(&["2 chosen users", &ids[0], "StartBulkChange"]);
+    assert!(!form.text.contains("<label for=\"filter\">"));
+
+    let tried = browser.submit(&form, NEW, &[("action", "delete")]).await;
+    let tried = ended(&mut browser, &tried.path).await;
+    tried.assert_has(&["<dt>Would change</dt><dd>2</dd>", "The first chosen users", ">bo</a>"]);
+    let mut other = site.browser().await;
+    assert!(!other.get(&tried.path).await.text.contains("Apply to"), "another session's choice");
+    let apply = format!("{}/apply", without_query(&tried.path));
+    let applied = browser.submit(&tried, &apply, &[("reason", "left")]).await;
+    ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
+    let mut states = Vec::new();
+    for id in &ids {
+        states.push(client.get(id).await.unwrap().state());
+    }
+    assert_eq!(states, [v1::State::Deleted, v1::State::Deleted, v1::State::Disabled]);
+}
+
+#[tokio::test]
+async fn two_chosen_users_are_merged() {
+    let (site, _client, ids) = team(&[]).await;
+    let mut browser = site.browser().await;
+    let merge = ("merge", "yes");
+    let both = browser.post(CHOSEN, &[("user", &ids[1]), ("user", &ids[0]), merge]).await;
+    assert!(both.path.ends_with(&format!("/users/{}/merge/{}", ids[1], ids[0])), "{}", both.path);
+    both.assert_has(&["Merge two users"]);
+    let all: Vec<_> = ids.iter().map(|id| ("user", &**id)).chain([merge]).collect();
+    browser.post(CHOSEN, &all).await.assert_has(&["Choose two users to merge them"]);
+    browser.post(CHOSEN, &[("user", "nobody")]).await.assert_has(&["tick the boxes"]);
 }
 
 async fn is_disabled(client: &mut Client, id: &str) -> bool {

@@ -3,7 +3,7 @@
 use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, phone, user};
 
-use crate::browser::Site;
+use crate::browser::{Answer, Site};
 
 const SEARCH: &str = "/console/t/default/search";
 
@@ -57,6 +57,15 @@ async fn a_filter_finds_users_page_by_page() {
     second.assert_has(&["all users", "26 to ", "Previous page", "First page"]);
     let user = first.attribute("href", "/console/t/default/users/");
     assert!(!second.text.contains(&user), "a user is on both pages");
+    let named = browser.get(&first.attribute("href", &format!("{}?order=", first.path))).await;
+    named.assert_has(&["aria-sort=\"ascending\"", "1 to 25 of "]);
+    let names = |page: &Answer| {
+        let rows = page.text.split("<a data-row").skip(1);
+        let name = |row: &str| row.split(['<', '>']).nth(1).unwrap().to_owned();
+        rows.map(name).collect::<Vec<_>>()
+    };
+    let all = [names(&named), names(&browser.get(&named.next_page()).await)].concat();
+    assert!(all.len() > 25 && all.is_sorted(), "{all:?}");
     let none = browser.post(SEARCH, &[("q", "attributes.nothing = 1")]).await;
     none.assert_has(&["No user matches: no user has attributes.nothing"]);
     let wrong = browser.post(SEARCH, &[("q", "state = AWAY")]).await;

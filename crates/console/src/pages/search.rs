@@ -4,6 +4,7 @@ mod background;
 mod columns;
 mod export;
 mod found;
+mod order;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use v1::{ResolveIdentityRequest, SearchUsersRequest};
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
 use self::found::IdentityResult;
+use self::order::{Heading, Order, headings};
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -39,7 +41,7 @@ struct ResultsPage {
     id: ShortId,
     results: Results,
     pager: Pager,
-    labels: Vec<String>,
+    headings: Vec<Heading>,
     /// Whether a column has accounts, which a table leaves out.
     has_accounts: bool,
     background: Option<Background>,
@@ -83,6 +85,8 @@ struct Results {
 pub struct Position {
     #[serde(default)]
     after: Trail,
+    #[serde(default)]
+    order: Order,
     #[serde(default)]
     as_of: String,
 }
@@ -150,21 +154,26 @@ pub async fn results(
     visit: Visit,
     headers: HeaderMap,
     Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Position { after, as_of }): Query<Position>,
+    Query(Position { after, order, as_of }): Query<Position>,
 ) -> Page {
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
     let columns = Columns::of(&headers);
-    let labels = columns.labels().into_iter().map(str::to_owned).collect();
     let has_accounts = columns.has_accounts();
-    let list = List { size: columns.size, after: after.token().to_owned(), columns };
+    let list = List {
+        size: columns.size,
+        after: after.token().to_owned(),
+        order,
+        columns: columns.clone(),
+    };
     let (results, background) = tokio::try_join!(
         find(&visit, &tenant, &text, list),
         background(&visit, &tenant, &text, &as_of)
     )?;
     let commands = commands(&visit, &tenant, &text);
     let frame = visit.frame(&tenant);
-    let address = format!("{}/search/{id}", frame.home());
-    let pager = after.pager(&address, results.rows.len(), &results.next);
+    let list = format!("{}/search/{id}", frame.home());
+    let headings = headings(&columns, order, Some(&*list).filter(|_| results.is_filter));
+    let pager = after.pager(&order.address(&list), results.rows.len(), &results.next);
     let pager = pager.with_count(results.count.as_ref());
     Ok(render(&ResultsPage {
         frame,
@@ -172,7 +181,7 @@ pub async fn results(
         text,
         id,
         results,
-        labels,
+        headings,
         has_accounts,
         background,
         as_of,
@@ -199,6 +208,7 @@ async fn background(
 struct List {
     size: i32,
     after: String,
+    order: Order,
     columns: Columns,
 }
 
@@ -235,6 +245,7 @@ async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Res
 async fn matching(client: &Client, filter: String, list: List) -> Result<Results, Failure> {
     let request = SearchUsersRequest {
         filter,
+        order_by: list.order.field().to_owned(),
         page_size: list.size,
         page_token: list.after,
         read_mask: Some(list.columns.read_mask()),

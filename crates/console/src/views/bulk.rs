@@ -97,9 +97,9 @@ impl BulkView {
         }
     }
 
-    /// Whether it is the dry run of a filter, and has ended.
-    pub fn can_be_applied(&self) -> bool {
-        self.is_dry_run && self.listed.is_empty() && !self.is_running()
+    /// Whether it is a dry run that has ended, of a filter or of a list that is at hand.
+    pub fn can_be_applied(&self, has_list: bool) -> bool {
+        self.is_dry_run && self.listed.is_empty() != has_list && !self.is_running()
     }
 
     /// Whether it runs.

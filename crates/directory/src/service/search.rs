@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use locality_uuid::LocalityId;
 
 pub use self::counting::UserCount;
+use self::counting::path_to_count;
 use super::Directory;
 use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
@@ -139,7 +140,10 @@ impl Directory {
         let has_more = self.fill_page(context, &rest, &mut page).await?;
         let count = match counted {
             Some(_) if is_first && !has_more => Some(UserCount::exact(page.users.len())),
-            Some(path) => Some(self.count_matches(context, &filter, path).await?),
+            Some(path) => {
+                let path = path_to_count(&filter, field.as_ref(), &policies)?.unwrap_or(path);
+                Some(self.count_matches(context, &filter, path).await?)
+            }
             None => None,
         };
         let hint = match is_first && page.users.is_empty() && !has_more {

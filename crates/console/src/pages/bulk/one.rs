@@ -1,12 +1,16 @@
 //! A bulk change: its progress, what failed, and what can be done with it.
 
 use askama::Template;
-use axum::extract::Path;
+use axum::extract::{Path, Query};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1;
+use serde::Deserialize;
 use uuid::Uuid;
+use v1::batch_get_users_response::result::Outcome;
+use v1::start_bulk_change_request::Users;
 
+use super::chosen;
 use crate::change::Sent;
 use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
@@ -14,6 +18,7 @@ use crate::form::Form;
 use crate::frame::Frame;
 use crate::pages::user::restorable_until;
 use crate::render::{Page, redirect, render};
+use crate::short_id::ShortId;
 use crate::views::bulk::BulkView;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
@@ -26,8 +31,10 @@ const MAX_USERS: i32 = 10;
 struct BulkPage {
     frame: Frame,
     bulk: BulkView,
-    /// The first users that the filter matches, after a dry run.
+    /// The first users of it, after a dry run.
     users: Vec<UserView>,
+    /// The short id of the users of its list, if they were chosen here.
+    chosen: Option<ShortId>,
     /// Until when users that are deleted now can be restored.
     restorable: Option<Time>,
     request_id: Uuid,
@@ -40,34 +47,52 @@ struct Progress {
     frame: Frame,
     bulk: BulkView,
     users: Vec<UserView>,
+    chosen: Option<ShortId>,
     restorable: Option<Time>,
     request_id: Uuid,
 }
 
 type Ids = (String, String);
 
+/// The query of the page.
+#[derive(Deserialize)]
+pub struct Origin {
+    /// The short id of the users that were chosen.
+    users: Option<ShortId>,
+}
+
 /// The page, or its part that changes while the bulk change runs.
-pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
+pub async fn page(
+    visit: Visit,
+    Path((tenant, id)): Path<Ids>,
+    Query(Origin { users: chosen }): Query<Origin>,
+) -> Page {
     visit.require(Role::Viewer)?;
     let client = visit.client(&tenant);
     let change = get(&client, &id).await?;
+    let list = chosen.and_then(|chosen| chosen::ids(&visit, chosen).ok());
+    let list = list.filter(|ids| ids.len() as i64 == change.listed_users);
+    let chosen = chosen.filter(|_| list.is_some());
     let bulk = BulkView::of(&change);
     let (mut users, mut restorable) = (Vec::new(), None);
-    if bulk.can_be_applied() {
-        users = matching(&client, change.filter).await?;
+    if bulk.can_be_applied(list.is_some()) {
+        users = match list {
+            Some(ids) => listed(&client, ids).await?,
+            None => matching(&client, change.filter).await?,
+        };
         if bulk.is_deletion() {
             restorable = restorable_until(&client).await;
         }
     }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
     if visit.context.is_partial {
-        return Ok(render(&Progress { frame, bulk, users, restorable, request_id }));
+        return Ok(render(&Progress { frame, bulk, users, chosen, restorable, request_id }));
     }
     let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
     let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
     let method = "RegistryService/GetBulkChange";
     let commands = Commands::new(&cli, method, &request);
-    Ok(render(&BulkPage { frame, bulk, users, restorable, request_id, commands }))
+    Ok(render(&BulkPage { frame, bulk, users, chosen, restorable, request_id, commands }))
 }
 
 /// Leads to the page of the bulk change: the address is one of a form.
@@ -83,13 +108,16 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     if !tried.validate_only {
         return Err(Failure::Form("This is not a dry run: it was started already.".to_owned()));
     }
+    let chosen = sent.form.get("users").parse().ok();
+    let ids = chosen.map(|chosen| chosen::ids(&sent.visit, chosen)).transpose()?;
     // Without its list it would be of all users.
-    if tried.listed_users > 0 {
+    if tried.listed_users != ids.as_ref().map_or(0, Vec::len) as i64 {
         let message = "Whoever has started this dry run has its list of users: apply it there.";
         return Err(Failure::Form(message.to_owned()));
     }
     let request = v1::StartBulkChangeRequest {
         filter: tried.filter,
+        users: ids.map(|user_ids| Users { user_ids }),
         action: tried.action,
         request_id: sent.field("request_id"),
         ..Default::default()
@@ -136,13 +164,31 @@ async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
 }
 
+/// The first users of a list.
+async fn listed(client: &Client, mut user_ids: Vec<String>) -> Result<Vec<UserView>, Failure> {
+    user_ids.truncate(MAX_USERS as usize);
+    let read_mask = Some(shown());
+    let request = v1::BatchGetUsersRequest { user_ids, read_mask, ..Default::default() };
+    let results = client.directory().batch_get_users(request).await?.results;
+    let users = results.into_iter().filter_map(|result| match result.outcome? {
+        Outcome::Found(found) => found.user,
+        Outcome::Error(_) => None,
+    });
+    Ok(users.map(|user| UserView::of(&user)).collect())
+}
+
+/// The fields of the users that are shown.
+fn shown() -> prost_types::FieldMask {
+    let paths = ["user_id", "display_name", "state", "identities"];
+    prost_types::FieldMask { paths: paths.map(str::to_owned).into() }
+}
+
 /// The first users that a filter matches.
 async fn matching(client: &Client, filter: String) -> Result<Vec<UserView>, Failure> {
-    let paths = ["user_id", "display_name", "state", "identities"];
     let request = v1::SearchUsersRequest {
         filter,
         page_size: MAX_USERS,
-        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        read_mask: Some(shown()),
         ..Default::default()
     };
     let page = client.directory().search_users(request).await?;

@@ -104,9 +104,9 @@ impl Columns {
         text.extend_pairs(self.names.iter().map(|name| ("c", name))).finish()
     }
 
-    /// The labels of the columns.
-    pub fn labels(&self) -> Vec<&str> {
-        self.names.iter().map(|name| label(name)).collect()
+    /// The names of the columns, with their labels.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.names.iter().map(|name| (&**name, label(name)))
     }
 
     /// The fields of users to read.

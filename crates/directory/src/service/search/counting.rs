@@ -1,8 +1,9 @@
 //! Counts the users of a search, within bounds.
 
-use super::{PageBuilder, view_to_read};
+use super::{PageBuilder, paths, view_to_read};
 use crate::error::Error;
-use crate::search::{AccessPath, Filter};
+use crate::model::policies::Policies;
+use crate::search::{AccessPath, Field, Filter};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::stores::{ANSWER_BYTES, PageLimit, View};
@@ -26,6 +27,20 @@ impl UserCount {
     pub(super) const fn exact(users: usize) -> Self {
         Self { users, has_more: false }
     }
+}
+
+/// The path whose index entries are as many as the users that match, if there is one. An order by
+/// an attribute leaves out users without it.
+pub(super) fn path_to_count(
+    filter: &Filter,
+    order_by: Option<&Field>,
+    policies: &Policies,
+) -> Result<Option<AccessPath>, Error> {
+    if order_by.is_some_and(|field| field.attribute().is_some()) {
+        return Ok(None);
+    }
+    let mut all = paths(filter, None, policies)?.into_iter().chain([AccessPath::All]);
+    Ok(all.find(|path| filter.is_counted_by(path)))
 }
 
 impl Directory {

@@ -1,0 +1,60 @@
+//! The order of a list of users, and the headings of its columns, which lead to others.
+
+use serde::Deserialize;
+
+use super::columns::Columns;
+
+/// The order of a filter's users.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// That of the index that finds them.
+    #[default]
+    Found,
+    DisplayName,
+    CreateTime,
+}
+
+impl Order {
+    /// The field that the API orders by; empty for none. Addresses have it, too.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Found => "",
+            Self::DisplayName => "display_name",
+            Self::CreateTime => "create_time",
+        }
+    }
+
+    /// The address of a list in this order.
+    pub fn address(self, list: &str) -> String {
+        match self.field() {
+            "" => list.to_owned(),
+            field => format!("{list}?order={field}"),
+        }
+    }
+}
+
+/// The heading of a column.
+pub struct Heading {
+    pub label: String,
+    /// The address of the list in the order of the column; empty if it has none.
+    pub link: String,
+    /// Whether the list is in this order.
+    pub is_current: bool,
+}
+
+/// The headings of the name and of the other columns. With the address of a list that has orders,
+/// some lead to its users in the order of the column.
+pub fn headings(columns: &Columns, order: Order, list: Option<&str>) -> Vec<Heading> {
+    let heading = |(name, label): (&str, &str)| {
+        let orders = [Order::DisplayName, Order::CreateTime];
+        let own = orders.into_iter().find(|own| own.field() == name);
+        let link = list.zip(own).map(|(list, own)| own.address(list)).unwrap_or_default();
+        Heading { label: label.to_owned(), link, is_current: list.is_some() && own == Some(order) }
+    };
+    [(Order::DisplayName.field(), "Name")]
+        .into_iter()
+        .chain(columns.labels())
+        .map(heading)
+        .collect()
+}
