@@ -12,7 +12,7 @@ use crate::tokens::GuardedSite;
 
 const BULK: &str = "/console/t/default/bulk";
 const NEW: &str = "/console/t/default/bulk/new";
-const CHOSEN: &str = "/console/t/default/bulk/chosen";
+const SELECTION: &str = "/console/t/default/bulk/selection";
 
 /// Loads the page of a bulk change until it has ended.
 async fn ended(browser: &mut Browser, path: &str) -> Answer {
@@ -47,20 +47,20 @@ async fn team(arguments: &[&str]) -> (Site, Client, Vec<String>) {
 }
 
 #[tokio::test]
-async fn chosen_users_change_after_a_dry_run() {
+async fn selected_users_are_deleted_and_restored() {
     let (site, mut client, ids) = team(&[]).await;
     let mut browser = site.browser().await;
     let found = browser.post("/console/t/default/search", &[("q", "")]).await;
-    found.assert_has(&["Change the chosen users", "aria-label=\"Choose ana\"", "3 in all"]);
-    let form = browser.post(CHOSEN, &[("user", &ids[0]), ("user", &ids[1])]).await;
-    form.assert_has(&["2 chosen users", &ids[0], "StartBulkChange"]);
+    found.assert_has(&["Change the selected users", "aria-label=\"Select ana\"", "3 in all"]);
+    let form = browser.post(SELECTION, &[("user", &ids[0]), ("user", &ids[1])]).await;
+    form.assert_has(&["2 selected users", &ids[0], "StartBulkChange"]);
     assert!(!form.text.contains("<label for=\"filter\">"));
 
     let tried = browser.submit(&form, NEW, &[("action", "delete")]).await;
     let tried = ended(&mut browser, &tried.path).await;
-    tried.assert_has(&["<dt>Would change</dt><dd>2</dd>", "The first chosen users", ">bo</a>"]);
+    tried.assert_has(&["<dt>Would change</dt><dd>2</dd>", "The first selected users", ">bo</a>"]);
     let mut other = site.browser().await;
-    assert!(!other.get(&tried.path).await.text.contains("Apply to"), "another session's choice");
+    assert!(!other.get(&tried.path).await.text.contains("Apply to"), "another session's selection");
     let apply = format!("{}/apply", without_query(&tried.path));
     let applied = browser.submit(&tried, &apply, &[("reason", "left")]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
@@ -69,19 +69,28 @@ async fn chosen_users_change_after_a_dry_run() {
         states.push(client.get(id).await.unwrap().state());
     }
     assert_eq!(states, [v1::State::Deleted, v1::State::Deleted, v1::State::Disabled]);
+
+    let form = browser.post(SELECTION, &[("user", &ids[0]), ("user", &ids[1])]).await;
+    let tried = browser.submit(&form, NEW, &[("action", "undelete")]).await;
+    let tried = ended(&mut browser, &tried.path).await;
+    tried.assert_has(&["restore users", "Apply to 2 users"]);
+    let apply = format!("{}/apply", without_query(&tried.path));
+    let applied = browser.submit(&tried, &apply, &[]).await;
+    ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
+    assert_eq!(client.get(&ids[0]).await.unwrap().state(), v1::State::Active);
 }
 
 #[tokio::test]
-async fn two_chosen_users_are_merged() {
+async fn two_selected_users_are_merged() {
     let (site, _client, ids) = team(&[]).await;
     let mut browser = site.browser().await;
     let merge = ("merge", "yes");
-    let both = browser.post(CHOSEN, &[("user", &ids[1]), ("user", &ids[0]), merge]).await;
+    let both = browser.post(SELECTION, &[("user", &ids[1]), ("user", &ids[0]), merge]).await;
     assert!(both.path.ends_with(&format!("/users/{}/merge/{}", ids[1], ids[0])), "{}", both.path);
     both.assert_has(&["Merge two users"]);
     let all: Vec<_> = ids.iter().map(|id| ("user", &**id)).chain([merge]).collect();
-    browser.post(CHOSEN, &all).await.assert_has(&["Choose two users to merge them"]);
-    browser.post(CHOSEN, &[("user", "nobody")]).await.assert_has(&["tick the boxes"]);
+    browser.post(SELECTION, &all).await.assert_has(&["Select exactly two users to merge them"]);
+    browser.post(SELECTION, &[("user", "nobody")]).await.assert_has(&["tick the boxes"]);
 }
 
 async fn is_disabled(client: &mut Client, id: &str) -> bool {

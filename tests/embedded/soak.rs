@@ -41,7 +41,24 @@ fn memory_that_rises_in_the_second_half_is_found() {
     assert_eq!(report(filling).rising(), Vec::<String>::new());
 
     let leaking = report(|minute| Usage { memory_mib: 50.0 + minute, ..flat });
-    assert_eq!(leaking.rising(), ["memory in MiB: rises by 10.0, not 8"]);
+    assert_eq!(leaking.rising(), ["memory in MiB: rises steadily by 10.0, not 8"]);
     let leaking = report(|minute| Usage { descriptors: 60.0 + minute, ..flat });
-    assert_eq!(leaking.rising(), ["descriptors: rises by 10.0, not 8"]);
+    assert_eq!(leaking.rising(), ["descriptors: rises steadily by 10.0, not 8"]);
+}
+
+#[test]
+fn what_a_fault_leaves_behind_has_a_bound_of_its_own() {
+    let flat = Usage { memory_mib: 150.0, descriptors: 60.0, threads: 12.0 };
+    let stepping = |by: f64| {
+        let step = move |minute: f64| flat.memory_mib + if minute > 15.0 { by } else { 0.0 };
+        let usage = move |minute: f64| Usage { memory_mib: step(minute), ..flat };
+        Report { blows: vec![(930.0, "shard".to_owned())], ..report(usage) }
+    };
+    assert_eq!(stepping(20.0).rising(), Vec::<String>::new());
+    assert_eq!(stepping(30.0).rising(), ["memory in MiB: rises in all by 30.0, not 24"]);
+    let leaking = Report {
+        blows: vec![(930.0, "shard".to_owned())],
+        ..report(|minute| Usage { memory_mib: 50.0 + minute, ..flat })
+    };
+    assert_eq!(leaking.rising(), ["memory in MiB: rises steadily by 10.0, not 8"]);
 }

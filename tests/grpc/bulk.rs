@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use polynym_proto::v1;
-use polynym_proto::v1::bulk_action::{Action, Attributes, Delete};
+use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Undelete};
 use polynym_proto::v1::start_bulk_change_request::Users;
 use polynym_proto::v1::{BulkAction, BulkChangeState, StartBulkChangeRequest};
 use tonic::{Code, Request};
@@ -309,6 +309,28 @@ async fn deleted_users_are_skipped_or_already_deleted() {
     start(&mut client, delete).await;
     let counts = until_ended(&mut client, "delete").await.counts.unwrap();
     assert_eq!((counts.changed, counts.unchanged, counts.checked), (3, 1, 4));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_users_are_restored() {
+    let (_server, mut client) = fresh().await;
+    create_users(&mut client, 4).await;
+    let ids = user_ids(&mut client).await;
+    client.disable(&ids[0]).await.unwrap();
+    for id in &ids[..3] {
+        client.delete(id).await.unwrap();
+    }
+    let action = Some(BulkAction { action: Some(Action::Undelete(Undelete {})) });
+    let restore = StartBulkChangeRequest { action, bulk_id: "restore".to_owned(), ..request("") };
+    start(&mut client, restore).await;
+    let counts = until_ended(&mut client, "restore").await.counts.unwrap();
+    assert_eq!((counts.changed, counts.unchanged, counts.checked), (3, 1, 4));
+    let mut states = Vec::new();
+    for id in &ids {
+        states.push(client.get(id).await.unwrap().state());
+    }
+    let active = v1::State::Active;
+    assert_eq!(states, [v1::State::Disabled, active, active, active]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -175,6 +175,21 @@ async fn pages_have_each_user_once() {
 }
 
 #[tokio::test]
+async fn a_token_is_refused_once_the_text_is_read_otherwise() {
+    let (_server, mut client) = fresh().await;
+    people(&mut client).await;
+    let first = page(&mut client, v1::FindUsersRequest { page_size: 1, ..typed("ann") }).await;
+    let next = v1::FindUsersRequest { page_token: first.next_page_token, ..typed("ann") };
+    page(&mut client, next.clone()).await;
+    let nick =
+        v1::AttributeDefinition { name: "nick".to_owned(), find: true, ..Default::default() };
+    let policies = v1::Policies { attribute_definitions: vec![nick], ..Default::default() };
+    client.govern(policies).await.unwrap();
+    let refused = client.directory.find_users(next).await.unwrap_err();
+    assert_eq!(status_details(refused).reason, "PAGE_TOKEN_INVALID");
+}
+
+#[tokio::test]
 async fn pages_end_before_users_that_do_not_fit() {
     let (_server, mut client) = fresh().await;
     let mut created = Vec::new();

@@ -87,8 +87,17 @@ async fn long_conformance_with_coalesced_look_ups() {
     support::conformance(|| Arc::new(CoalescedFactory(databases.factory()))).await;
 }
 
+/// The cases that [`sharded::conformance`] does not run: each runs once.
 #[tokio::test(flavor = "multi_thread")]
 async fn conformance() {
+    let databases = Databases::of_set(servers::one_member().await, "retryWrites=true");
+    let factory = || -> Arc<dyn StoreFactory> { Arc::new(databases.factory()) };
+    support::conformance_without(&sharded::ACROSS_SHARDS, factory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_conformance() {
     let databases = Databases::of_set(servers::one_member().await, "retryWrites=true");
     support::conformance(|| Arc::new(databases.factory())).await;
 }

@@ -105,7 +105,7 @@ const (
 	// As words of the display name, each with at most one wrong letter. Tried if no other reading finds anybody on the
 	// first page, which then is the only one.
 	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
-	// As the end of a phone number: at least 4 digits, without a zero in front.
+	// As the end of a phone number: at least 4 digits. Leading zeros are left out if 4 remain.
 	FindWay_FIND_WAY_PHONE_END FindWay = 8
 )
 
@@ -1101,7 +1101,7 @@ type SearchUsersResponse struct {
 	Hint string `protobuf:"bytes,4,opt,name=hint,proto3" json:"hint,omitempty"`
 	// Users whose stored records cannot be read, so that it is not known whether they match.
 	UnreadableUserIds []string `protobuf:"bytes,5,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
-	// The number of users of all pages. Set if `count` is.
+	// The number of users of all pages. Set if `count` is, and they can be counted now.
 	UserCount     *UserCount `protobuf:"bytes,6,opt,name=user_count,json=userCount,proto3" json:"user_count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1184,7 +1184,7 @@ type UserCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The users that were counted.
 	Users int32 `protobuf:"varint,1,opt,name=users,proto3" json:"users,omitempty"`
-	// Whether there may be more: counting ends at 10,000 users if an index can count them, and else after 500 were read.
+	// Whether there may be more. Counting ends at 10,000 users if an index can count them, and else after 500 were read.
 	HasMore       bool `protobuf:"varint,2,opt,name=has_more,json=hasMore,proto3" json:"has_more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1963,6 +1963,7 @@ type BulkAction struct {
 	//	*BulkAction_Enable_
 	//	*BulkAction_Delete_
 	//	*BulkAction_Attributes_
+	//	*BulkAction_Undelete_
 	Action        isBulkAction_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2041,6 +2042,15 @@ func (x *BulkAction) GetAttributes() *BulkAction_Attributes {
 	return nil
 }
 
+func (x *BulkAction) GetUndelete() *BulkAction_Undelete {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Undelete_); ok {
+			return x.Undelete
+		}
+	}
+	return nil
+}
+
 type isBulkAction_Action interface {
 	isBulkAction_Action()
 }
@@ -2065,6 +2075,11 @@ type BulkAction_Attributes_ struct {
 	Attributes *BulkAction_Attributes `protobuf:"bytes,4,opt,name=attributes,proto3,oneof"`
 }
 
+type BulkAction_Undelete_ struct {
+	// Restores the users.
+	Undelete *BulkAction_Undelete `protobuf:"bytes,5,opt,name=undelete,proto3,oneof"`
+}
+
 func (*BulkAction_Disable_) isBulkAction_Action() {}
 
 func (*BulkAction_Enable_) isBulkAction_Action() {}
@@ -2072,6 +2087,8 @@ func (*BulkAction_Enable_) isBulkAction_Action() {}
 func (*BulkAction_Delete_) isBulkAction_Action() {}
 
 func (*BulkAction_Attributes_) isBulkAction_Action() {}
+
+func (*BulkAction_Undelete_) isBulkAction_Action() {}
 
 // A change of the users that a filter matches, or of listed ones.
 type BulkChange struct {
@@ -3057,6 +3074,43 @@ func (*BulkAction_Delete) Descriptor() ([]byte, []int) {
 	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 2}
 }
 
+// Restores a deleted user, as UndeleteUser does.
+type BulkAction_Undelete struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Undelete) Reset() {
+	*x = BulkAction_Undelete{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Undelete) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Undelete) ProtoMessage() {}
+
+func (x *BulkAction_Undelete) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Undelete.ProtoReflect.Descriptor instead.
+func (*BulkAction_Undelete) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 3}
+}
+
 // Changes attributes of a user, as UpdateUser does. The others stay.
 type BulkAction_Attributes struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3070,7 +3124,7 @@ type BulkAction_Attributes struct {
 
 func (x *BulkAction_Attributes) Reset() {
 	*x = BulkAction_Attributes{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3082,7 +3136,7 @@ func (x *BulkAction_Attributes) String() string {
 func (*BulkAction_Attributes) ProtoMessage() {}
 
 func (x *BulkAction_Attributes) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[44]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3095,7 +3149,7 @@ func (x *BulkAction_Attributes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkAction_Attributes.ProtoReflect.Descriptor instead.
 func (*BulkAction_Attributes) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 3}
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 4}
 }
 
 func (x *BulkAction_Attributes) GetSet() map[string]*AttributeValue {
@@ -3125,7 +3179,7 @@ type BulkChange_FailureCount struct {
 
 func (x *BulkChange_FailureCount) Reset() {
 	*x = BulkChange_FailureCount{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3137,7 +3191,7 @@ func (x *BulkChange_FailureCount) String() string {
 func (*BulkChange_FailureCount) ProtoMessage() {}
 
 func (x *BulkChange_FailureCount) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3234,7 @@ type BulkChange_Failure struct {
 
 func (x *BulkChange_Failure) Reset() {
 	*x = BulkChange_Failure{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3192,7 +3246,7 @@ func (x *BulkChange_Failure) String() string {
 func (*BulkChange_Failure) ProtoMessage() {}
 
 func (x *BulkChange_Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3295,7 @@ type BulkChange_Counts struct {
 
 func (x *BulkChange_Counts) Reset() {
 	*x = BulkChange_Counts{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3253,7 +3307,7 @@ func (x *BulkChange_Counts) String() string {
 func (*BulkChange_Counts) ProtoMessage() {}
 
 func (x *BulkChange_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3370,7 @@ type StartBulkChangeRequest_Users struct {
 
 func (x *StartBulkChangeRequest_Users) Reset() {
 	*x = StartBulkChangeRequest_Users{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3382,7 @@ func (x *StartBulkChangeRequest_Users) String() string {
 func (*StartBulkChangeRequest_Users) ProtoMessage() {}
 
 func (x *StartBulkChangeRequest_Users) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3560,7 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x126\n" +
 	"\n" +
 	"identifier\x18\x02 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
-	"identifier\"\xe1\x03\n" +
+	"identifier\"\xac\x04\n" +
 	"\n" +
 	"BulkAction\x12:\n" +
 	"\adisable\x18\x01 \x01(\v2\x1e.polynym.v1.BulkAction.DisableH\x00R\adisable\x127\n" +
@@ -3514,10 +3568,13 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x06delete\x18\x03 \x01(\v2\x1d.polynym.v1.BulkAction.DeleteH\x00R\x06delete\x12C\n" +
 	"\n" +
 	"attributes\x18\x04 \x01(\v2!.polynym.v1.BulkAction.AttributesH\x00R\n" +
-	"attributes\x1a\t\n" +
+	"attributes\x12=\n" +
+	"\bundelete\x18\x05 \x01(\v2\x1f.polynym.v1.BulkAction.UndeleteH\x00R\bundelete\x1a\t\n" +
 	"\aDisable\x1a\b\n" +
 	"\x06Enable\x1a\b\n" +
-	"\x06Delete\x1a\xb6\x01\n" +
+	"\x06Delete\x1a\n" +
+	"\n" +
+	"\bUndelete\x1a\xb6\x01\n" +
 	"\n" +
 	"Attributes\x12<\n" +
 	"\x03set\x18\x01 \x03(\v2*.polynym.v1.BulkAction.Attributes.SetEntryR\x03set\x12\x16\n" +
@@ -3653,7 +3710,7 @@ func file_polynym_v1_registry_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_registry_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(ConflictPolicy)(0),                      // 0: polynym.v1.ConflictPolicy
 	(BulkChangeState)(0),                     // 1: polynym.v1.BulkChangeState
@@ -3701,113 +3758,115 @@ var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(*BulkAction_Disable)(nil),               // 43: polynym.v1.BulkAction.Disable
 	(*BulkAction_Enable)(nil),                // 44: polynym.v1.BulkAction.Enable
 	(*BulkAction_Delete)(nil),                // 45: polynym.v1.BulkAction.Delete
-	(*BulkAction_Attributes)(nil),            // 46: polynym.v1.BulkAction.Attributes
-	nil,                                      // 47: polynym.v1.BulkAction.Attributes.SetEntry
-	(*BulkChange_FailureCount)(nil),          // 48: polynym.v1.BulkChange.FailureCount
-	(*BulkChange_Failure)(nil),               // 49: polynym.v1.BulkChange.Failure
-	(*BulkChange_Counts)(nil),                // 50: polynym.v1.BulkChange.Counts
-	(*StartBulkChangeRequest_Users)(nil),     // 51: polynym.v1.StartBulkChangeRequest.Users
-	(*User)(nil),                             // 52: polynym.v1.User
-	(*fieldmaskpb.FieldMask)(nil),            // 53: google.protobuf.FieldMask
-	(*Identifier)(nil),                       // 54: polynym.v1.Identifier
-	(*Identity)(nil),                         // 55: polynym.v1.Identity
-	(*timestamppb.Timestamp)(nil),            // 56: google.protobuf.Timestamp
-	(*AttributeValue)(nil),                   // 57: polynym.v1.AttributeValue
+	(*BulkAction_Undelete)(nil),              // 46: polynym.v1.BulkAction.Undelete
+	(*BulkAction_Attributes)(nil),            // 47: polynym.v1.BulkAction.Attributes
+	nil,                                      // 48: polynym.v1.BulkAction.Attributes.SetEntry
+	(*BulkChange_FailureCount)(nil),          // 49: polynym.v1.BulkChange.FailureCount
+	(*BulkChange_Failure)(nil),               // 50: polynym.v1.BulkChange.Failure
+	(*BulkChange_Counts)(nil),                // 51: polynym.v1.BulkChange.Counts
+	(*StartBulkChangeRequest_Users)(nil),     // 52: polynym.v1.StartBulkChangeRequest.Users
+	(*User)(nil),                             // 53: polynym.v1.User
+	(*fieldmaskpb.FieldMask)(nil),            // 54: google.protobuf.FieldMask
+	(*Identifier)(nil),                       // 55: polynym.v1.Identifier
+	(*Identity)(nil),                         // 56: polynym.v1.Identity
+	(*timestamppb.Timestamp)(nil),            // 57: google.protobuf.Timestamp
+	(*AttributeValue)(nil),                   // 58: polynym.v1.AttributeValue
 }
 var file_polynym_v1_registry_service_proto_depIdxs = []int32{
-	52, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
-	52, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
-	52, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
-	53, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	52, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
-	54, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	52, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
-	54, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	52, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
-	54, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
-	54, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
-	52, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
-	54, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	52, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
-	54, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	52, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
-	52, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
-	52, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
-	52, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
-	52, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
+	53, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
+	53, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
+	53, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
+	54, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	53, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
+	55, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	53, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
+	55, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	53, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
+	55, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
+	55, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
+	53, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
+	55, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	53, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
+	55, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	53, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
+	53, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
+	53, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
+	53, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
+	53, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
 	0,  // 20: polynym.v1.MergeUsersRequest.conflict_policy:type_name -> polynym.v1.ConflictPolicy
-	52, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
+	53, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
 	26, // 22: polynym.v1.MergeUsersResponse.preview:type_name -> polynym.v1.MergePreview
-	55, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
+	56, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
 	41, // 24: polynym.v1.MergePreview.conflicts:type_name -> polynym.v1.MergePreview.Conflict
-	52, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
-	52, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
+	53, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
+	53, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
 	42, // 27: polynym.v1.UnmergeUsersResponse.not_restored:type_name -> polynym.v1.UnmergeUsersResponse.NotRestored
 	43, // 28: polynym.v1.BulkAction.disable:type_name -> polynym.v1.BulkAction.Disable
 	44, // 29: polynym.v1.BulkAction.enable:type_name -> polynym.v1.BulkAction.Enable
 	45, // 30: polynym.v1.BulkAction.delete:type_name -> polynym.v1.BulkAction.Delete
-	46, // 31: polynym.v1.BulkAction.attributes:type_name -> polynym.v1.BulkAction.Attributes
-	29, // 32: polynym.v1.BulkChange.action:type_name -> polynym.v1.BulkAction
-	1,  // 33: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
-	50, // 34: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
-	49, // 35: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
-	56, // 36: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
-	56, // 37: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
-	56, // 38: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
-	29, // 39: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
-	51, // 40: polynym.v1.StartBulkChangeRequest.users:type_name -> polynym.v1.StartBulkChangeRequest.Users
-	30, // 41: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 42: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 43: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
-	30, // 44: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 45: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	57, // 46: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
-	57, // 47: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
-	54, // 48: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	47, // 49: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
-	57, // 50: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
-	48, // 51: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
-	2,  // 52: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
-	4,  // 53: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
-	6,  // 54: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
-	8,  // 55: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
-	10, // 56: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
-	14, // 57: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
-	12, // 58: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
-	16, // 59: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
-	18, // 60: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
-	20, // 61: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
-	22, // 62: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
-	24, // 63: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
-	27, // 64: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
-	31, // 65: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
-	33, // 66: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
-	35, // 67: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
-	37, // 68: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
-	39, // 69: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
-	3,  // 70: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
-	5,  // 71: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
-	7,  // 72: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
-	9,  // 73: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
-	11, // 74: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
-	15, // 75: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
-	13, // 76: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
-	17, // 77: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
-	19, // 78: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
-	21, // 79: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
-	23, // 80: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
-	25, // 81: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
-	28, // 82: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
-	32, // 83: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
-	34, // 84: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
-	36, // 85: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
-	38, // 86: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
-	40, // 87: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
-	70, // [70:88] is the sub-list for method output_type
-	52, // [52:70] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	47, // 31: polynym.v1.BulkAction.attributes:type_name -> polynym.v1.BulkAction.Attributes
+	46, // 32: polynym.v1.BulkAction.undelete:type_name -> polynym.v1.BulkAction.Undelete
+	29, // 33: polynym.v1.BulkChange.action:type_name -> polynym.v1.BulkAction
+	1,  // 34: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
+	51, // 35: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
+	50, // 36: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
+	57, // 37: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
+	57, // 38: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
+	57, // 39: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
+	29, // 40: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
+	52, // 41: polynym.v1.StartBulkChangeRequest.users:type_name -> polynym.v1.StartBulkChangeRequest.Users
+	30, // 42: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 43: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 44: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
+	30, // 45: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 46: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	58, // 47: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
+	58, // 48: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
+	55, // 49: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	48, // 50: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
+	58, // 51: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
+	49, // 52: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
+	2,  // 53: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
+	4,  // 54: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
+	6,  // 55: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
+	8,  // 56: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
+	10, // 57: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
+	14, // 58: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
+	12, // 59: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
+	16, // 60: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
+	18, // 61: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
+	20, // 62: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
+	22, // 63: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
+	24, // 64: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
+	27, // 65: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
+	31, // 66: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
+	33, // 67: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
+	35, // 68: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
+	37, // 69: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
+	39, // 70: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
+	3,  // 71: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
+	5,  // 72: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
+	7,  // 73: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
+	9,  // 74: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
+	11, // 75: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
+	15, // 76: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
+	13, // 77: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
+	17, // 78: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
+	19, // 79: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
+	21, // 80: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
+	23, // 81: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
+	25, // 82: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
+	28, // 83: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
+	32, // 84: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
+	34, // 85: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
+	36, // 86: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
+	38, // 87: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
+	40, // 88: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
+	71, // [71:89] is the sub-list for method output_type
+	53, // [53:71] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_registry_service_proto_init() }
@@ -3821,6 +3880,7 @@ func file_polynym_v1_registry_service_proto_init() {
 		(*BulkAction_Enable_)(nil),
 		(*BulkAction_Delete_)(nil),
 		(*BulkAction_Attributes_)(nil),
+		(*BulkAction_Undelete_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3828,7 +3888,7 @@ func file_polynym_v1_registry_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_registry_service_proto_rawDesc), len(file_polynym_v1_registry_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

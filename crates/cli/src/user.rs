@@ -89,7 +89,7 @@ pub enum User {
     Delete(lifecycle::Lifecycle),
     /// Restore a deleted user.
     #[command(after_help = lifecycle::UNDELETE)]
-    Undelete(lifecycle::Undelete),
+    Undelete(lifecycle::Lifecycle),
     /// Permanently remove a user, and the users merged into it, after a confirmation.
     #[command(after_help = lifecycle::PURGE)]
     Purge(lifecycle::Purge),

@@ -102,7 +102,16 @@
     document.querySelector("#events:not(:empty) ~ .empty")?.remove();
   });
 
+  // A click beside the link of a row opens it, and one beside its box ticks that.
+  const openRow = (event) => {
+    const row = event.target.closest(".rows tbody tr");
+    if (!row || event.target.closest("a, button, input, label, select, textarea") || String(getSelection())) return;
+    const box = event.target.closest(".select")?.querySelector("input");
+    (box ?? row.querySelector("a[data-row]"))?.click();
+  };
+
   document.addEventListener("click", (event) => {
+    openRow(event);
     if (!event.target.closest(".search")) closeSuggestions();
     for (const menu of document.querySelectorAll("details.menu[open]")) {
       if (!menu.contains(event.target)) menu.open = false;

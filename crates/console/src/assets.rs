@@ -19,6 +19,8 @@ struct Asset {
 }
 
 const CSS: &str = include_str!("../assets/console.css");
+/// The mark: many names that lead to one user.
+const ICON: &str = include_str!("../assets/icon.svg");
 /// One file: htmx begins to work when its file has run, so its extensions must be there by then.
 /// The files of htmx (0BSD) are of its release 4.0.1; `tests` checks their hashes.
 const SCRIPT: &str = concat!(
@@ -32,8 +34,9 @@ const SCRIPT: &str = concat!(
 );
 
 /// The files.
-const ASSETS: [Asset; 2] = [
+const ASSETS: [Asset; 3] = [
     Asset { name: "console.css", content_type: "text/css; charset=utf-8", content: CSS },
+    Asset { name: "icon.svg", content_type: "image/svg+xml", content: ICON },
     Asset { name: "console.js", content_type: "text/javascript; charset=utf-8", content: SCRIPT },
 ];
 

@@ -65,7 +65,7 @@ impl Frame {
         format!("{}/t/{}", self.context.base, self.shown_tenant())
     }
 
-    /// The address of a page of the server, with some fields and the tenant to return to.
+    /// The address of a page of the server, with query parameters and the tenant to return to.
     pub fn server_page(&self, page: &str, fields: &[(&str, &str)]) -> String {
         let tenant = ("t", &*self.tenant);
         let given = fields.iter().copied().chain([tenant]).filter(|(_, value)| !value.is_empty());

@@ -83,8 +83,10 @@ pub use service::context::{MutationCall, RequestContext};
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
-pub use service::find::read::{FindPage, FindRequest, FoundUser};
+pub use service::find::exact::FoundUser;
+pub use service::find::read::FindPage;
 pub use service::find::reading::{Reading as FindReading, Way as FindWay};
+pub use service::find::request::FindRequest;
 pub use service::history::tenant_events::{EventsPage, EventsRequest};
 pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::history::user_history::{HistoryPage, HistoryRequest};

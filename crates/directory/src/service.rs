@@ -16,8 +16,10 @@ pub mod expiry;
 pub mod find {
     //! Finding users by what somebody typed or pasted.
 
+    pub mod exact;
     pub mod read;
     pub mod reading;
+    pub mod request;
 }
 pub mod history;
 pub mod inbox;

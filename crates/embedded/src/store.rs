@@ -293,7 +293,7 @@ impl Search for Embedded {
         path: &AccessPath,
         limit: usize,
     ) -> Result<usize, Error> {
-        measure(Operation::Search, async { self.count_entries(tenant, path, limit) }).await
+        measure(Operation::Search, self.count_entries(tenant, path, limit)).await
     }
 
     async fn known_words(&self, tenant: &Tenant, words: &[String]) -> Result<Vec<String>, Error> {

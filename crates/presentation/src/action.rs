@@ -1,6 +1,6 @@
 //! The actions that change the state of users.
 
-use polynym_proto::v1::bulk_action::{Action as BulkAction, Delete, Disable, Enable};
+use polynym_proto::v1::bulk_action::{Action as BulkAction, Delete, Disable, Enable, Undelete};
 
 /// An action on a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum Action {
 pub struct Words {
     /// The command, and the last part of the address of its page.
     pub name: &'static str,
-    /// The verb at the beginning of a sentence.
+    /// The verb.
     pub verb: &'static str,
     /// The participle.
     pub done: &'static str,
@@ -32,6 +32,14 @@ pub struct Words {
     pub is_destructive: bool,
 }
 
+impl Words {
+    /// The verb at the beginning of a sentence.
+    pub fn imperative(&self) -> String {
+        let (first, rest) = self.verb.split_at(1);
+        first.to_ascii_uppercase() + rest
+    }
+}
+
 impl Action {
     /// The actions, in the order of their lists.
     pub const ALL: [Self; 4] = [Self::Disable, Self::Enable, Self::Delete, Self::Undelete];
@@ -41,7 +49,7 @@ impl Action {
         match self {
             Self::Disable => Words {
                 name: "disable",
-                verb: "Disable",
+                verb: "disable",
                 done: "disabled",
                 effect: "The user keeps its identifiers, but they no longer resolve. Enable the \
                          user to undo this.",
@@ -50,7 +58,7 @@ impl Action {
             },
             Self::Enable => Words {
                 name: "enable",
-                verb: "Enable",
+                verb: "enable",
                 done: "enabled",
                 effect: "The identifiers of the user resolve again.",
                 method: "RegistryService/EnableUser",
@@ -58,7 +66,7 @@ impl Action {
             },
             Self::Delete => Words {
                 name: "delete",
-                verb: "Delete",
+                verb: "delete",
                 done: "deleted",
                 effect: "The identifiers of the user no longer resolve, and nobody else can take \
                          them until the user is purged.",
@@ -67,7 +75,7 @@ impl Action {
             },
             Self::Undelete => Words {
                 name: "undelete",
-                verb: "Restore",
+                verb: "restore",
                 done: "restored",
                 effect: "The identifiers of the user resolve again, except those that others took \
                          in the meantime.",
@@ -77,25 +85,28 @@ impl Action {
         }
     }
 
-    /// The action of a bulk change that does the same to each user, if there is one.
-    pub const fn bulk(self) -> Option<BulkAction> {
+    /// The action of a bulk change that does the same to each user.
+    pub const fn bulk(self) -> BulkAction {
         match self {
-            Self::Disable => Some(BulkAction::Disable(Disable {})),
-            Self::Enable => Some(BulkAction::Enable(Enable {})),
-            Self::Delete => Some(BulkAction::Delete(Delete {})),
-            Self::Undelete => None,
+            Self::Disable => BulkAction::Disable(Disable {}),
+            Self::Enable => BulkAction::Enable(Enable {}),
+            Self::Delete => BulkAction::Delete(Delete {}),
+            Self::Undelete => BulkAction::Undelete(Undelete {}),
         }
     }
 
     /// The actions of bulk changes: the names, and the labels such as `Disable the users`.
     pub fn bulk_labels() -> impl Iterator<Item = (&'static str, String)> {
-        let all = Self::ALL.into_iter().filter(|action| action.bulk().is_some());
-        all.map(|action| (action.words().name, format!("{} the users", action.words().verb)))
+        let label = |action: Self| {
+            let words = action.words();
+            (words.name, format!("{} the users", words.imperative()))
+        };
+        Self::ALL.into_iter().map(label)
     }
 
     /// The action of a bulk change with this name.
     pub fn bulk_named(name: &str) -> Option<BulkAction> {
-        Self::ALL.into_iter().find(|action| action.words().name == name)?.bulk()
+        Self::ALL.into_iter().find(|action| action.words().name == name).map(Self::bulk)
     }
 
     /// The sentence for a participle, such as `The user was disabled.`; none for other words.
@@ -112,12 +123,12 @@ pub fn bulk_name(action: &BulkAction) -> Option<&'static str> {
 
 /// The verb and the participle of a bulk change's action, such as `disable` and `disabled`.
 pub fn bulk_words(action: &BulkAction) -> (&'static str, &'static str) {
-    of_bulk(action).map_or(("update", "updated"), |words| (words.name, words.done))
+    of_bulk(action).map_or(("update", "updated"), |words| (words.verb, words.done))
 }
 
 /// The words of a bulk change's action; none if it changes attributes.
 fn of_bulk(action: &BulkAction) -> Option<Words> {
-    let known = Action::ALL.into_iter().find(|known| known.bulk().as_ref() == Some(action));
+    let known = Action::ALL.into_iter().find(|known| known.bulk() == *action);
     known.map(Action::words)
 }
 
@@ -132,10 +143,10 @@ mod tests {
         for (name, _) in labels {
             assert_eq!(bulk_name(&Action::bulk_named(name).unwrap()), Some(name));
         }
-        assert!(Action::bulk_named("undelete").is_none() && Action::bulk_named("set").is_none());
+        assert!(Action::bulk_named("set").is_none());
         let attributes = BulkAction::Attributes(Default::default());
         assert_eq!((bulk_name(&attributes), bulk_words(&attributes).1), (None, "updated"));
-        assert_eq!(bulk_words(&BulkAction::Enable(Enable {})), ("enable", "enabled"));
+        assert_eq!(bulk_words(&BulkAction::Undelete(Undelete {})), ("restore", "restored"));
         assert_eq!(Action::sentence("restored").unwrap(), "The user was restored.");
     }
 }

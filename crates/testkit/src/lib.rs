@@ -57,15 +57,30 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 /// Runs the conformance suite, each case in a store of its own, and prints the outcome of each.
 /// With `POLYNYM_CASE` set, only cases with that text in their names run.
 pub async fn conformance(factory: impl Fn() -> Arc<dyn StoreFactory>) {
-    conformance_of(&[""], factory).await;
+    conformance_where(|_| true, factory).await;
 }
 
 /// The cases of the conformance suite whose names begin with one of these texts: a sample.
 pub async fn conformance_of(rooms: &[&str], factory: impl Fn() -> Arc<dyn StoreFactory>) {
+    conformance_where(|name| is_in(rooms, name), factory).await;
+}
+
+/// The cases of the conformance suite whose names begin with none of these texts.
+pub async fn conformance_without(rooms: &[&str], factory: impl Fn() -> Arc<dyn StoreFactory>) {
+    conformance_where(|name| !is_in(rooms, name), factory).await;
+}
+
+fn is_in(rooms: &[&str], name: &str) -> bool {
+    rooms.iter().any(|room| name.starts_with(room))
+}
+
+async fn conformance_where(
+    is_selected: impl Fn(&str) -> bool,
+    factory: impl Fn() -> Arc<dyn StoreFactory>,
+) {
     let only = std::env::var("POLYNYM_CASE").unwrap_or_default();
-    let is_in = |name: &str| rooms.iter().any(|room| name.starts_with(room));
     let selected =
-        cases().into_iter().filter(|case| case.name().contains(&only) && is_in(case.name()));
+        cases().into_iter().filter(|case| case.name().contains(&only) && is_selected(case.name()));
     let run = |case: conformance::Case| {
         let (name, factory) = (case.name(), factory());
         async move {

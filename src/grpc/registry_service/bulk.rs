@@ -38,6 +38,7 @@ fn action(message: Option<&v1::BulkAction>) -> Result<BulkAction, Error> {
         Action::Disable(_) => BulkAction::Disable,
         Action::Enable(_) => BulkAction::Enable,
         Action::Delete(_) => BulkAction::Delete,
+        Action::Undelete(_) => BulkAction::Undelete,
         Action::Attributes(attributes) => BulkAction::Attributes(edits(attributes)?),
     })
 }

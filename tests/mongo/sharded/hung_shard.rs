@@ -196,6 +196,16 @@ async fn batch_get(stage: &Stage, client: &Client) {
     }
 }
 
+/// Finds a user who does not need the shard by a name. The next page has what the shard has.
+async fn find(stage: &Stage, client: &Client) {
+    let named = &stage.beside[0];
+    let request = v1::FindUsersRequest { text: named.name.clone(), ..Default::default() };
+    let page = client.directory.clone().find_users(request).await.unwrap().into_inner();
+    let found: Vec<_> = page.matches.into_iter().map(|found| found.user.unwrap().user_id).collect();
+    assert_eq!(found, [named.id.to_string()]);
+    assert!(!page.next_page_token.is_empty());
+}
+
 /// Callers of one name each, who share calls. Returns when those who do not need the shard have
 /// their answers; the others have theirs in the end.
 async fn resolve_each(stage: &Stage, client: &Client, others: &mut JoinSet<()>) {
@@ -250,6 +260,9 @@ async fn only_those_on_a_shard_that_hangs_are_unavailable() {
             .await;
         in_time(&format!("BatchGet, {mode}"), async || batch_get(&stage, client).await).await;
     }
+    let began = Instant::now();
+    find(&stage, &alone).await;
+    assert!(began.elapsed() < TIMEOUT / 3, "FindUsers: {:.0?}", began.elapsed());
     let mut others = JoinSet::new();
     in_time("ResolveIdentity", async || resolve_each(&stage, &together, &mut others).await).await;
     others.join_all().await;

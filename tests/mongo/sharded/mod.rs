@@ -50,7 +50,7 @@ async fn databases() -> Arc<Databases> {
 }
 
 /// The rooms of the suite whose cases read or change several shards.
-const ACROSS_SHARDS: [&str; 20] = [
+pub const ACROSS_SHARDS: [&str; 20] = [
     "concurrency::",
     "duplicates::",
     "exporting::",

@@ -34,7 +34,8 @@ impl Work for Find {
         let (first, last) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let number = person.0;
         let (text, is_one) = match self.calls % 5 {
-            0 => (name.clone(), true),
+            // The last word may go on: the number first, which others begin with.
+            0 => (format!("{number} {first} {last}"), true),
             1 => (format!("{first}.{last}.{number}@ex"), true),
             2 => (format!("{first} <{first}.{last}.{number}@example.com>"), true),
             // Words that thousands of users have, and a wrong letter: many users match.

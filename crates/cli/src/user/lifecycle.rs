@@ -9,7 +9,6 @@ use crate::client::{Session, request_id};
 use crate::failure::Failure;
 use crate::output::{self, confirm, printable};
 use polynym_presentation::action::Action;
-use polynym_proto::v1::bulk_action::{Delete, Disable, Enable};
 use polynym_proto::v1::{
     DeleteUserRequest, DisableUserRequest, EnableUserRequest, PurgeUserRequest, UndeleteUserRequest,
 };
@@ -34,7 +33,10 @@ Examples:
 pub const UNDELETE: &str = "\
 Examples:
   polynym user undelete handle:joe
-  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2";
+  polynym user undelete 20be0ffc-314a-bd53-7a50-013a65ca76d2
+  polynym user undelete --filter 'state = DELETED attributes.team = \"search\"' --dry-run
+
+With --file, give the ids of deleted users: only a single USER is found by an identifier.";
 pub const PURGE: &str =
     "Example:\n  polynym user purge --dry-run 20be0ffc-314a-bd53-7a50-013a65ca76d2";
 
@@ -42,15 +44,6 @@ pub const PURGE: &str =
 pub struct Lifecycle {
     #[command(flatten)]
     subject: Subject,
-    #[command(flatten)]
-    change: Change,
-}
-
-#[derive(Args)]
-pub struct Undelete {
-    /// The user: an id, or an identifier of the deleted user.
-    #[arg(value_name = "USER", value_parser = user_ref::parse)]
-    user: UserRef,
     #[command(flatten)]
     change: Change,
 }
@@ -71,30 +64,31 @@ pub struct Purge {
 }
 
 pub async fn disable(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Disable, many::Action::Disable(Disable {})).await
+    change(command, Action::Disable).await
 }
 
 pub async fn enable(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Enable, many::Action::Enable(Enable {})).await
+    change(command, Action::Enable).await
 }
 
 pub async fn delete(command: Lifecycle) -> Result<(), Failure> {
-    change(command, Action::Delete, many::Action::Delete(Delete {})).await
+    change(command, Action::Delete).await
 }
 
-pub async fn undelete(Undelete { user, change }: Undelete) -> Result<(), Failure> {
-    let session = Session::open(&change.settings).await?;
-    let user_id = user.id_of_any(&session).await?;
-    call(&session, Action::Undelete, user_id, change).await
+pub async fn undelete(command: Lifecycle) -> Result<(), Failure> {
+    change(command, Action::Undelete).await
 }
 
-async fn change(command: Lifecycle, action: Action, bulk: many::Action) -> Result<(), Failure> {
+async fn change(command: Lifecycle, action: Action) -> Result<(), Failure> {
     let Lifecycle { subject, change } = command;
     let Some(user) = subject.one() else {
-        return many::run(subject, change.of_many()?, bulk).await;
+        return many::run(subject, change.of_many()?, action.bulk()).await;
     };
     let session = Session::open(&change.settings).await?;
-    let user_id = user.id(&session).await?;
+    let user_id = match action {
+        Action::Undelete => user.id_of_any(&session).await?,
+        _ => user.id(&session).await?,
+    };
     call(&session, action, user_id, change).await
 }
 

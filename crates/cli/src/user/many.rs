@@ -78,6 +78,10 @@ pub async fn run(
     let users = match (subject.user, subject.filter, subject.file) {
         (_, Some(filter), _) => Users::matching(filter)?,
         (_, _, Some(path)) => Users::Named(read_file(&path)?),
+        // Only this finds a deleted user by an identifier.
+        (Some(user), ..) if matches!(action, Action::Undelete(_)) => {
+            Users::Named(vec![UserRef::Id(user.id_of_any(&session).await?)])
+        }
         (user, ..) => Users::Named(user.into_iter().collect()),
     };
     let operation = Operation { session, action, dry_run: subject.dry_run };

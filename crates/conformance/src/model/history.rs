@@ -90,8 +90,8 @@ impl Owners {
             for span in spans.iter_mut() {
                 span.owner = span.owner.filter(|owner| !is_forgotten(*owner));
             }
-            // Without a former owner, nothing is left of the past: the present owner had the
-            // identity since it was linked, also if it got it by a merge.
+            // Without a former owner, the present one has the identity since it was linked, even if
+            // a merge brought it.
             if spans.iter().all(|span| span.owner.is_none() || span.end.is_none()) {
                 spans.retain(|span| span.end.is_none());
                 for span in spans.iter_mut() {

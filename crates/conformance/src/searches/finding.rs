@@ -11,17 +11,17 @@ use crate::fixture::random::Random;
 use crate::fixture::{Fixture, draft};
 
 const USERS: usize = 40;
+/// The last four digits of the phone number of the first user. The next user has the next number.
+const PHONE_END: usize = 2_300;
 const TEXTS: usize = 60;
 const FIRST: [&str; 5] = ["Ann", "Anna", "Joe", "Jörg", "Maria"];
-/// The last digits of the phone number of the first user.
-const FIRST_END: usize = 2_300;
 const LAST: [&str; 5] = ["Müller", "Mueller", "Muller", "Smith", "Smithson"];
 
 /// A random user, who may share its name with others.
 async fn create(f: &Fixture, random: &mut Random, n: usize) -> Result<User, Failure> {
     let (first, last) = (random.one_of(&FIRST), random.one_of(&LAST));
     let start = random.one_of(&["ann", "anna", "joe", "smith"]);
-    let phone = format!("phone:+1415555{}", FIRST_END + n);
+    let phone = format!("phone:+1415555{}", PHONE_END + n);
     let identities = [format!("email:{start}{n}@example.com"), format!("handle:user{n}"), phone];
     let identities = identities.iter().map(|text| draft(text)).collect::<Result<_, _>>()?;
     let display_name = format!("{first} {last}");
@@ -39,7 +39,7 @@ fn text(random: &mut Random) -> String {
         2 => name[random.below(2)].to_lowercase(),
         3 => format!("user{n}"),
         4 => format!("User <ann{n}@example.com>, @user{n}"),
-        5 => format!("555-{}", FIRST_END + n),
+        5 => format!("555-{}", PHONE_END + n),
         _ => random
             .one_of(&["…2305", "ann", "anna1", "smith2", "joe@", "xyzzy xyzzy", "a"])
             .to_owned(),

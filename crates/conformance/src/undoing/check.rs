@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
-use polynym_directory::{Error, Mutation, MutationCall, Record};
+use polynym_directory::{Error, MutationCall, Record};
 
 use super::model::{Expected, Users, Visible};
 use super::scene::History;
@@ -108,13 +108,13 @@ impl History<'_> {
 
     /// Fails if a server that was frozen in a bulk change changes users afterwards.
     async fn check_frozen_server(&mut self, users: &Users) -> Result<(), Failure> {
-        let Some(part) = self.frozen.clone() else { return Ok(()) };
+        let Some((part, change)) = self.frozen.clone() else { return Ok(()) };
         if !self.is_undone(&part.id).await? {
             return Ok(());
         }
         self.frozen = None;
         for id in users.keys() {
-            let late = Mutation { bulk: Some(part.clone()), ..self.bulk_mutation(*id, &part.id) };
+            let late = self.bulk_mutation(*id, &part, &change);
             let _ = self.f.apply(late).await;
         }
         equal(&self.read_users().await?, users, "the users after a frozen server goes on")

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
-    Backend, BulkPart, Clock, Directory, Limits, Record, StoreClock, Tenant, Timestamp,
+    Backend, BulkPart, Clock, Directory, Limits, Record, StoreClock, Tenant, Timestamp, UserChange,
 };
 
 use super::model::{Entry, Histories, Users, Visible};
@@ -62,8 +62,8 @@ pub struct History<'f> {
     pub users: Users,
     pub histories: Histories,
     pub operations: Vec<String>,
-    /// A bulk change that was stopped, with a server that has not heard of it.
-    pub frozen: Option<BulkPart>,
+    /// A stopped bulk change and what it does, by a server that has not heard of the stop.
+    pub frozen: Option<(BulkPart, UserChange)>,
     pub tally: Tally,
 }
 

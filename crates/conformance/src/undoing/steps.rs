@@ -149,11 +149,14 @@ impl History<'_> {
     async fn bulk_change(&mut self) -> Result<(), Failure> {
         let id = format!("bulk-{}", self.operations.len());
         self.operations.push(id.clone());
-        let action = BulkAction::Disable;
+        let (action, change, state) = match self.operations.len() % 2 {
+            0 => (BulkAction::Disable, UserChange::Disable, "state = ACTIVE"),
+            _ => (BulkAction::Undelete, UserChange::Undelete, "state = DELETED"),
+        };
         let new = BulkChange::new(self.tenant.clone(), &id, action, self.f.now());
-        let active = Arc::new(Filter::parse("state = ACTIVE", &[Rules::PRESENT])?);
+        let filter = Arc::new(Filter::parse(state, &[Rules::PRESENT])?);
         let (list, listed, filter) = match self.random.below(2) {
-            0 => (None, Arc::default(), Some(active)),
+            0 => (None, Arc::default(), Some(filter)),
             _ => (Some(BulkList::new(&self.ids)), self.ids.clone().into(), None),
         };
         let new = BulkChange { list, ..new };
@@ -167,8 +170,7 @@ impl History<'_> {
         let part = BulkPart { id: id.clone(), server, filter };
         for user in self.ids.clone() {
             if self.random.below(3) > 0 {
-                let mutation =
-                    Mutation { bulk: Some(part.clone()), ..self.bulk_mutation(user, &id) };
+                let mutation = self.bulk_mutation(user, &part, &change);
                 // A list has users in all states, of whom some are refused.
                 let _ = self.f.apply(mutation).await;
                 self.observe(&id, true).await?;
@@ -182,14 +184,21 @@ impl History<'_> {
             }
             _ => {
                 self.f.wait_until(self.f.now().plus(LEASE));
-                self.frozen = Some(part);
+                self.frozen = Some((part, change));
                 Ok(())
             }
         }
     }
 
-    pub fn bulk_mutation(&self, user: LocalityId, id: &str) -> Mutation {
-        self.mutation(MutationKind::User(user, UserChange::Disable), id)
+    /// The mutation of a user by a bulk change.
+    pub fn bulk_mutation(
+        &self,
+        user: LocalityId,
+        part: &BulkPart,
+        change: &UserChange,
+    ) -> Mutation {
+        let mutation = self.mutation(MutationKind::User(user, change.clone()), &part.id);
+        Mutation { bulk: Some(part.clone()), ..mutation }
     }
 
     /// A mutation of the tenant, as part of an operation.

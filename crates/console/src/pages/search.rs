@@ -163,6 +163,7 @@ pub async fn results(
         size: columns.size,
         after: after.token().to_owned(),
         order,
+        counts: true,
         columns: columns.clone(),
     };
     let (results, background) = tokio::try_join!(
@@ -171,10 +172,11 @@ pub async fn results(
     )?;
     let commands = commands(&visit, &tenant, &text);
     let frame = visit.frame(&tenant);
-    let list = format!("{}/search/{id}", frame.home());
-    let headings = headings(&columns, order, Some(&*list).filter(|_| results.is_filter));
-    let pager = after.pager(&order.address(&list), results.rows.len(), &results.next);
-    let pager = pager.with_count(results.count.as_ref());
+    let address = format!("{}/search/{id}", frame.home());
+    let headings = headings(&columns, order, results.is_filter.then_some(&*address));
+    let pager = after
+        .pager(&order.address(&address), results.rows.len(), &results.next)
+        .with_count(results.count.as_ref());
     Ok(render(&ResultsPage {
         frame,
         pager,
@@ -209,6 +211,8 @@ struct List {
     size: i32,
     after: String,
     order: Order,
+    /// Whether to count the users of a filter.
+    counts: bool,
     columns: Columns,
 }
 
@@ -249,7 +253,7 @@ async fn matching(client: &Client, filter: String, list: List) -> Result<Results
         page_size: list.size,
         page_token: list.after,
         read_mask: Some(list.columns.read_mask()),
-        count: true,
+        count: list.counts,
         ..Default::default()
     };
     let page = client.directory().search_users(request).await?;

@@ -1,4 +1,4 @@
-//! The searches of a session, under short ids: personal data is in no URL.
+//! The searches and selections of a session, under short ids: personal data is in no URL.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};

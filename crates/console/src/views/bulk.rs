@@ -1,6 +1,6 @@
 //! Bulk changes.
 
-use polynym_presentation::action::bulk_name;
+use polynym_presentation::action::bulk_words;
 use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::bulk_action::Action;
@@ -131,7 +131,8 @@ impl BulkView {
 /// What an action does.
 fn verb(action: Option<&Action>) -> &'static str {
     match action {
-        Some(action) => bulk_name(action).unwrap_or("change attributes of"),
+        Some(Action::Attributes(_)) => "change attributes of",
+        Some(action) => bulk_words(action).0,
         None => "change",
     }
 }

@@ -7,8 +7,11 @@ use polynym_proto::v1;
 use serde::Deserialize;
 use url::form_urlencoded::{self, Serializer};
 
-/// The pages that an address names: the last ones.
+/// The maximum number of pages in an address: the page itself, and those before it.
 const MAX_STEPS: usize = 8;
+
+/// The maximum bytes of the tokens in an address: proxies refuse those of 8 KiB.
+const MAX_BYTES: usize = 4 << 10;
 
 /// The way to a page of a list; empty for the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -28,14 +31,16 @@ struct Step {
 /// The links to other pages. An empty one leads nowhere.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pager {
-    /// The rows of the page, such as `26 to 50`; empty without rows.
-    pub rows: String,
+    /// The rows of the page in words, such as `26 to 50`; empty without rows.
+    pub range: String,
+    /// The rows up to the end of the page.
+    end: usize,
     pub first: String,
     pub previous: String,
     pub next: String,
 }
 
-/// Reads what an address says. What is no trail leads to the first page.
+/// Parses the query parameter of an address. An invalid one means the first page.
 impl From<String> for Trail {
     fn from(text: String) -> Self {
         let steps = form_urlencoded::parse(text.as_bytes()).take(MAX_STEPS).map(step);
@@ -55,7 +60,7 @@ impl Trail {
     }
 
     /// The rows before the page.
-    pub fn rows(&self) -> usize {
+    pub fn rows_before(&self) -> usize {
         self.0.last().map_or(0, |step| step.rows)
     }
 
@@ -68,38 +73,42 @@ impl Trail {
     /// the token of the next page, and empty for the last.
     pub fn pager(&self, address: &str, rows: usize, next: &str) -> Pager {
         let pages = self.0.last().map_or(0, |step| step.pages);
-        let end = self.rows().saturating_add(rows);
-        let further = Step { pages: pages.saturating_add(1), rows: end, token: next.to_owned() };
+        let end = self.rows_before().saturating_add(rows);
+        let step = Step { pages: pages.saturating_add(1), rows: end, token: next.to_owned() };
         let next = match next {
             "" => String::new(),
-            _ => address_of(address, &[&self.0[..], &[further]].concat()),
+            _ => address_of(address, &[&self.0[..], &[step]].concat()),
         };
         let (first, previous) = match &self.0[..] {
             [] => (String::new(), String::new()),
+            // The address does not have the page before.
             [only] if only.pages > 1 => (address.to_owned(), String::new()),
             [before @ .., _] => (address.to_owned(), address_of(address, before)),
         };
-        Pager { rows: shown(self.rows(), end, next.is_empty()), first, previous, next }
+        let range = range(self.rows_before(), end, next.is_empty());
+        Pager { range, end, first, previous, next }
     }
 }
 
 impl Pager {
-    /// The same links, with the number of all rows unless the page is the last.
+    /// The same links, with the number of all rows if it is more than the page tells.
     #[must_use]
     pub fn with_count(self, count: Option<&v1::UserCount>) -> Self {
-        let count = count.filter(|_| !self.next.is_empty() && !self.rows.is_empty());
-        let rows = match count {
-            None => self.rows,
-            Some(v1::UserCount { users, has_more: false }) => format!("{} of {users}", self.rows),
-            Some(v1::UserCount { users, .. }) => format!("{} of over {users}", self.rows),
-        };
-        Self { rows, ..self }
+        let is_news = |users: i32| usize::try_from(users).is_ok_and(|users| users > self.end);
+        let count = count.filter(|count| is_news(count.users) && !self.range.is_empty());
+        let Some(v1::UserCount { users, has_more }) = count else { return self };
+        let bound = if *has_more { "at least " } else { "" };
+        Self { range: format!("{} of {bound}{users}", self.range), ..self }
     }
 }
 
-/// The address of the page at the end of the way.
+/// The address of the page of the last step.
 fn address_of(address: &str, steps: &[Step]) -> String {
-    let kept = &steps[steps.len().saturating_sub(MAX_STEPS)..];
+    let mut kept = &steps[steps.len().saturating_sub(MAX_STEPS)..];
+    let bytes = |steps: &[Step]| steps.iter().map(|step| step.token.len()).sum::<usize>();
+    while kept.len() > 1 && bytes(kept) > MAX_BYTES {
+        kept = &kept[1..];
+    }
     if kept.is_empty() {
         return address.to_owned();
     }
@@ -113,7 +122,7 @@ fn address_of(address: &str, steps: &[Step]) -> String {
 }
 
 /// The rows after the first `before` ones, in words.
-fn shown(before: usize, end: usize, is_last: bool) -> String {
+fn range(before: usize, end: usize, is_last: bool) -> String {
     match (before, is_last) {
         _ if before == end => String::new(),
         (0, true) => format!("{end} in all"),
@@ -143,20 +152,20 @@ mod tests {
         }
         for page in (13..=20).rev() {
             let own = trail(&addresses[page]);
-            assert_eq!((own.token(), own.rows()), (&*format!("to&{page}="), page * 25));
+            assert_eq!((own.token(), own.rows_before()), (&*format!("to&{page}="), page * 25));
             let pager = own.pager("/list?t=a", 25, "");
-            assert_eq!(pager.rows, format!("{} to {1} of {1}", page * 25 + 1, page * 25 + 25));
+            assert_eq!(pager.range, format!("{} to {1} of {1}", page * 25 + 1, page * 25 + 25));
             assert_eq!(trail(&pager.previous).token(), format!("to&{}=", page - 1));
         }
         let pager = trail(&addresses[2]).pager("/list?t=a", 25, "on");
-        assert_eq!((&*pager.first, &*pager.rows), ("/list?t=a", "51 to 75"));
+        assert_eq!((&*pager.first, &*pager.range), ("/list?t=a", "51 to 75"));
         assert_eq!(trail(&pager.previous), trail(&addresses[1]));
         let second = trail(&addresses[1]).pager("/list?t=a", 25, "on");
         assert_eq!((&second.previous, &second.first), (&addresses[0], &addresses[0]));
     }
 
     #[test]
-    fn beyond_the_pages_of_an_address_the_first_page_is_left() {
+    fn going_back_past_the_trail_leads_to_the_first_page() {
         let mut address = "/list".to_owned();
         for page in 1..=20 {
             address = trail(&address).pager("/list", 1, &format!("{page}")).next;
@@ -166,25 +175,30 @@ mod tests {
         }
         let pager = trail(&address).pager("/list", 1, "");
         assert_eq!((&*pager.first, &*pager.previous), ("/list", ""));
+        for page in 1..=20 {
+            address = trail(&address).pager("/list", 1, &format!("{page:0700}")).next;
+        }
+        assert!((3_000..5_000).contains(&address.len()), "{}", address.len());
     }
 
     #[test]
-    fn what_is_no_trail_is_the_first_page() {
+    fn an_invalid_trail_is_the_first_page() {
         for text in ["", "nonsense", "1=a", "x.y=a", "1.1=a&b", "99999999999999999999.1=a"] {
             assert_eq!(Trail::from(text.to_owned()), Trail::default(), "{text}");
         }
         assert_eq!(Trail::default().pager("/list", 0, ""), Pager::default());
-        assert_eq!(Trail::default().pager("/list", 3, "").rows, "3 in all");
+        assert_eq!(Trail::default().pager("/list", 3, "").range, "3 in all");
     }
 
     #[test]
     fn the_number_of_all_rows_is_named() {
         let shown = |next, users, has_more| {
             let count = v1::UserCount { users, has_more };
-            Trail::default().pager("/list", 25, next).with_count(Some(&count)).rows
+            Trail::default().pager("/list", 25, next).with_count(Some(&count)).range
         };
         assert_eq!(shown("on", 218, false), "1 to 25 of 218");
-        assert_eq!(shown("on", 500, true), "1 to 25 of over 500");
+        assert_eq!(shown("on", 500, true), "1 to 25 of at least 500");
+        assert_eq!(shown("on", 2, true), "1 to 25");
         assert_eq!(shown("", 25, false), "25 in all");
     }
 }

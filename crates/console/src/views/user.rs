@@ -66,6 +66,14 @@ impl UserView {
         let identity = self.identities.first().map(|identity| identity.value.as_str());
         if self.name.is_empty() { identity.unwrap_or(&self.id) } else { &self.name }
     }
+
+    /// The first letters of the first and the last word of the name to show.
+    pub fn initials(&self) -> String {
+        let mut words = self.title().split_whitespace();
+        let ends = [words.next(), words.next_back()].into_iter().flatten();
+        let letters = ends.filter_map(|word| word.chars().find(|c| c.is_alphanumeric()));
+        letters.flat_map(char::to_uppercase).collect()
+    }
 }
 
 impl AttributeView {
@@ -91,4 +99,23 @@ impl AttributeView {
 /// The text of an attribute's value.
 pub fn attribute(value: &v1::AttributeValue) -> String {
     attribute::text(value, attribute::PAGE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn initials_are_of_the_first_and_the_last_word() {
+        for (display_name, initials) in [
+            ("Joe Smith", "JS"),
+            ("María de la Cruz", "MC"),
+            ("joe", "J"),
+            ("(Jane) \"Doe\"", "JD"),
+            ("--", ""),
+        ] {
+            let user = v1::User { display_name: display_name.to_owned(), ..Default::default() };
+            assert_eq!(UserView::of(&user).initials(), initials, "{display_name}");
+        }
+    }
 }

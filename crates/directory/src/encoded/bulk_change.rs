@@ -14,7 +14,7 @@ use crate::model::bulk::change::{
 use crate::model::bulk::progress::{BulkBatch, BulkCounts, BulkFailure};
 use crate::timestamp::Timestamp;
 use polynym_proto::v1;
-use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Disable, Enable};
+use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Disable, Enable, Undelete};
 
 /// The bytes of an id.
 const ID_BYTES: usize = 16;
@@ -188,6 +188,7 @@ fn action_message(action: &BulkAction) -> v1::BulkAction {
         BulkAction::Disable => Action::Disable(Disable {}),
         BulkAction::Enable => Action::Enable(Enable {}),
         BulkAction::Delete => Action::Delete(Delete {}),
+        BulkAction::Undelete => Action::Undelete(Undelete {}),
         BulkAction::Attributes(edits) => {
             let set = edits
                 .iter()
@@ -208,6 +209,7 @@ fn read_action(message: Option<v1::BulkAction>) -> Result<BulkAction, WireError>
         Action::Disable(_) => BulkAction::Disable,
         Action::Enable(_) => BulkAction::Enable,
         Action::Delete(_) => BulkAction::Delete,
+        Action::Undelete(_) => BulkAction::Undelete,
         Action::Attributes(attributes) => {
             let mut edits: BTreeMap<_, _> =
                 attributes.remove.into_iter().map(|name| (name, None)).collect();

@@ -312,8 +312,9 @@ fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
     })
 }
 
-/// Changes a user if it is listed, or the filter matches it now. Deleted and merged users stay as
-/// they are, and so do all users if the server has lost the lease: its results are not recorded.
+/// Changes a user if it is listed, or the filter matches it now. Skips merged users, and deleted
+/// ones unless they are to be deleted or restored. Changes nobody if the server has lost the lease:
+/// its results are not recorded.
 pub fn change_matching(
     mutation: &Mutation,
     read_set: &ReadSet,
@@ -335,7 +336,11 @@ pub fn change_matching(
         return unchanged(BulkEffect::Unmatched);
     }
     match (record.user.state, change) {
-        (State::Deleted { .. }, UserChange::Delete) => return unchanged(BulkEffect::Unchanged),
+        (State::Deleted { .. }, UserChange::Delete)
+        | (State::Active | State::Disabled, UserChange::Undelete) => {
+            return unchanged(BulkEffect::Unchanged);
+        }
+        (State::Deleted { .. }, UserChange::Undelete) => {}
         (State::Deleted { .. } | State::Merged { .. }, _) => return unchanged(BulkEffect::Skipped),
         (State::Active | State::Disabled, _) => {}
     }

@@ -66,17 +66,27 @@ impl Filter {
         distinct
     }
 
-    /// Whether the index entries of a path are as many as the users that match: the path finds no
-    /// others, and each by one entry.
+    /// Whether each user that matches has exactly one index entry on a path, and no other user has
+    /// one.
     pub fn is_counted_by(&self, path: &AccessPath) -> bool {
+        let has_one_value = path
+            .field()
+            .is_some_and(|field| [Field::DisplayName, Field::CreateTime].contains(field));
         match self.parts() {
             [] => *path == AccessPath::All,
             [Expression::Is(condition)] => {
                 let is_whole = matches!(condition.subject, Subject::Field(..))
                     && condition.access_path().as_ref() == Some(path);
-                is_whole && (path.is_equality() || condition.single_range().is_some())
+                is_whole && (path.is_equality() || has_one_value)
             }
-            _ => false,
+            // Ranges of one field, which the path intersects.
+            parts => {
+                let is_range = |part: &Expression| match part {
+                    Expression::Is(condition) => condition.single_range().is_some(),
+                    _ => false,
+                };
+                parts.iter().all(is_range) && self.access_paths() == [path.clone()]
+            }
         }
     }
 

@@ -135,14 +135,15 @@ impl Directory {
         let is_first = request.page_token.is_empty();
         let (view, rest) = view_to_read(filter.clone(), &path, request.view);
         let limit = PageLimit::new(size, ANSWER_BYTES);
-        let counted = request.count.then(|| path.clone());
+        let count_path = request.count.then(|| path.clone());
         let mut page = PageBuilder::new(limit, read_limit, path, view, after);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
-        let count = match counted {
+        let count = match count_path {
             Some(_) if is_first && !has_more => Some(UserCount::exact(page.users.len())),
             Some(path) => {
                 let path = path_to_count(&filter, field.as_ref(), &policies)?.unwrap_or(path);
-                Some(self.count_matches(context, &filter, path).await?)
+                let shown = page.users.len();
+                self.count_matches(context, &filter, path, shown).await.ok()
             }
             None => None,
         };
@@ -301,7 +302,7 @@ impl PageBuilder {
         Some(PageToken { path: self.path.clone(), position: self.after.clone()? })
     }
 
-    /// The page, without what is known of others.
+    /// The page without token, hint and count.
     fn build(self, probes: Vec<(AccessPath, usize)>) -> Page {
         let plan = Plan { path: self.path, probes, read: self.read, matched: self.users.len() };
         let unreadable = self.unreadable.into_iter().collect();

@@ -7,6 +7,9 @@ use polynym_directory::{
     AccessPath, Error, Pace, Position, Scalar, Scanned, SearchedUser, Tenant, View, search::Field,
 };
 
+/// The maximum number of entries that a step counts.
+const COUNTED_ENTRIES: usize = 512;
+
 impl Embedded {
     /// See [`Search::search`].
     pub(crate) async fn find(
@@ -48,7 +51,7 @@ impl Embedded {
     }
 
     /// See [`Search::probe`].
-    pub(crate) fn count_entries(
+    pub(crate) async fn count_entries(
         &self,
         tenant: &Tenant,
         path: &AccessPath,
@@ -60,12 +63,21 @@ impl Embedded {
                 let owners = self.read_step(|snapshot| snapshot.owner_ids(tenant, identifiers))?;
                 Ok(owners.len().min(limit))
             }
-            _ => self.read_step(|snapshot| {
-                let walks = snapshot.walks(tenant, path, None)?;
-                walks
-                    .iter()
-                    .try_fold(0, |count, walk| Ok(count + snapshot.count(walk, limit - count)?))
-            }),
+            _ => {
+                let (mut count, mut pace) = (0, Pace::default());
+                for mut walk in self.read_step(|snapshot| snapshot.walks(tenant, path, None))? {
+                    loop {
+                        let step = (limit - count).min(COUNTED_ENTRIES);
+                        let counted = self.read_step(|snapshot| snapshot.count(&mut walk, step))?;
+                        count += counted;
+                        if counted < step || count == limit {
+                            break;
+                        }
+                        pace.rest().await;
+                    }
+                }
+                Ok(count)
+            }
         }
     }
 
@@ -80,7 +92,7 @@ impl Embedded {
             pace.rest().await;
             let value = Scalar::String(word.clone());
             let path = AccessPath::Equals { field: Field::NameForm, value };
-            if self.count_entries(tenant, &path, 1)? > 0 {
+            if self.count_entries(tenant, &path, 1).await? > 0 {
                 known.push(word.clone());
             }
         }

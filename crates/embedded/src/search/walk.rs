@@ -134,9 +134,14 @@ impl Snapshot {
         Ok(is_last)
     }
 
-    /// The number of entries of a walk, at most `limit`.
-    pub fn count(&self, walk: &Walk, limit: usize) -> Result<usize, Fault> {
-        Ok(self.entries(walk, limit)?.len())
+    /// The number of the next entries of a walk, at most `limit`. Moves behind them.
+    pub fn count(&self, walk: &mut Walk, limit: usize) -> Result<usize, Fault> {
+        let mut entries = self.entries(walk, limit)?;
+        let count = entries.len();
+        if let Some((last, _)) = entries.pop() {
+            walk.start = Bound::Excluded(last);
+        }
+        Ok(count)
     }
 
     /// The next entries of a walk: their keys and users.

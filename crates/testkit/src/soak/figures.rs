@@ -1,5 +1,6 @@
 //! The figures of a soak, and what they must be like.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use super::tally::{Calls, Tally};
@@ -8,6 +9,10 @@ use super::tally::{Calls, Tally};
 /// descriptors and threads. In 600 s with 1,000 calls a second, 8 MiB are 14 bytes a call.
 const MEMORY_MIB: f64 = 8.0;
 const HANDLES: f64 = 8.0;
+/// How many times as much they may rise in all, with what faults leave behind.
+const ALL: f64 = 3.0;
+/// The fewest samples between two faults that are judged.
+const MIN_SAMPLES: usize = 4;
 /// The shortest soak whose figures must be flat, in seconds: caches and pools fill before.
 pub const LONG: f64 = 300.0;
 
@@ -60,17 +65,27 @@ impl Report {
         Self { samples, blows, total: tally.total(), faults: tally.faults() }
     }
 
-    /// Returns the rise of a figure of the first server over the second half, by the line that fits
-    /// the samples best. That server is not restarted in this time.
-    pub fn rise(&self, figure: impl Fn(&Usage) -> f64) -> f64 {
+    /// Returns the rise of a figure of the first server over the second half: what it rises by
+    /// while nothing goes down, and in all. That server is not restarted in this time.
+    ///
+    /// After a fault a server has more connections and buffers, for the callers who waited. So the
+    /// first is the median of the lines that fit the samples best between two faults.
+    pub fn rise(&self, figure: impl Fn(&Usage) -> f64) -> [f64; 2] {
         let half = self.samples.last().map_or(0.0, |last| last.seconds / 2.0);
-        let points: Vec<_> = self
-            .samples
-            .iter()
-            .filter(|sample| sample.seconds > half)
-            .filter_map(|sample| Some((sample.seconds, figure(sample.servers[0].as_ref()?))))
-            .collect();
-        slope(&points) * half
+        let stretch = |seconds: f64| self.blows.iter().filter(|(at, _)| *at < seconds).count();
+        let mut stretches: BTreeMap<usize, Vec<(f64, f64)>> = BTreeMap::new();
+        for sample in self.samples.iter().filter(|sample| sample.seconds > half) {
+            if let Some(usage) = &sample.servers[0] {
+                let point = (sample.seconds, figure(usage));
+                stretches.entry(stretch(sample.seconds)).or_default().push(point);
+            }
+        }
+        stretches.retain(|_, points| points.len() >= MIN_SAMPLES);
+        let level = |points: &Vec<(f64, f64)>| median(points.iter().map(|point| point.1).collect());
+        let ends = [stretches.values().next(), stretches.values().next_back()];
+        let [first, last] = ends.map(|points| points.map_or(0.0, level));
+        let slopes = stretches.values().map(|points| slope(points)).collect();
+        [median(slopes) * half, last - first]
     }
 
     /// Returns what is not flat. In a short soak nothing has to be.
@@ -83,9 +98,21 @@ impl Report {
             ("descriptors", self.rise(|usage| usage.descriptors), HANDLES),
             ("threads", self.rise(|usage| usage.threads), HANDLES),
         ];
-        let high = rises.iter().filter(|(_, rise, bound)| rise > bound);
-        high.map(|(what, rise, bound)| format!("{what}: rises by {rise:.1}, not {bound}")).collect()
+        let judged = rises.into_iter().flat_map(|(what, [steady, all], bound)| {
+            [(what, "steadily", steady, bound), (what, "in all", all, bound * ALL)]
+        });
+        let high = judged.filter(|(.., rise, bound)| rise > bound);
+        high.map(|(what, how, rise, bound)| {
+            format!("{what}: rises {how} by {rise:.1}, not {bound}")
+        })
+        .collect()
     }
+}
+
+/// Returns the middle one of some numbers; 0 of none.
+fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }
 
 /// Returns the slope of the line with the least squares.

@@ -8,6 +8,7 @@ pub const fn changes(action: &Action, state: State) -> bool {
     match action {
         Action::Disable(_) => matches!(state, State::Active),
         Action::Enable(_) => matches!(state, State::Disabled),
+        Action::Undelete(_) => matches!(state, State::Deleted),
         Action::Delete(_) | Action::Attributes(_) => {
             matches!(state, State::Active | State::Disabled)
         }

@@ -1,10 +1,10 @@
 //! Bulk changes: those of the tenant, a new one with its dry run, progress, stopping, resuming, and
 //! what failed.
 
-mod chosen;
 mod list;
 mod new;
 mod one;
+mod selection;
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::console::Shared;
 pub fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/bulk", get(list::page))
-        .route("/bulk/chosen", post(chosen::choose).get(chosen::back))
+        .route("/bulk/selection", post(selection::submit).get(selection::back))
         .route("/bulk/new", get(new::page).post(new::try_out))
         .route("/bulk/{id}", get(one::page))
         .route("/bulk/{id}/apply", post(one::apply).get(one::back))

@@ -10,7 +10,7 @@ use v1::bulk_action::{self, Action, Attributes};
 use v1::start_bulk_change_request::Users;
 use v1::{BulkAction, StartBulkChangeRequest};
 
-use super::chosen;
+use super::selection;
 use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -39,8 +39,8 @@ struct NewPage {
     draft: Draft,
     actions: Vec<(&'static str, String)>,
     types: Vec<(&'static str, &'static str)>,
-    /// The number of users that were chosen; none if a filter finds them.
-    chosen: usize,
+    /// The number of selected users; 0 if a filter finds them.
+    selected: usize,
     commands: Commands,
 }
 
@@ -49,15 +49,15 @@ struct NewPage {
 pub struct Origin {
     /// The short id of the search whose users are to change.
     search: Option<ShortId>,
-    /// The short id of the users that were chosen.
-    users: Option<ShortId>,
+    /// The short id of the selected users.
+    selection: Option<ShortId>,
 }
 
-/// The form, with the filter of a search or with the users that were chosen.
+/// The form, with the filter of a search or with the selected users.
 pub async fn page(
     visit: Visit,
     Path(tenant): Path<String>,
-    Query(Origin { search, users }): Query<Origin>,
+    Query(Origin { search, selection }): Query<Origin>,
 ) -> Page {
     visit.require(Role::Registrar)?;
     let filter = match search {
@@ -70,8 +70,8 @@ pub async fn page(
         }
         None => String::new(),
     };
-    let users = users.map(|users| users.to_string()).unwrap_or_default();
-    let draft = Draft::new(Form::of(&[("filter", &filter), ("users", &users)]));
+    let selection = selection.map(|selection| selection.to_string()).unwrap_or_default();
+    let draft = Draft::new(Form::of(&[("filter", &filter), ("selection", &selection)]));
     show(&visit, &tenant, draft)
 }
 
@@ -82,10 +82,10 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
         Ok(action) => action,
         Err((field, message)) => return again(&sent, Problem::form(field, message)),
     };
-    let chosen = chosen(&sent.visit, &sent.form)?;
+    let selected = selection::of_form(&sent.visit, &sent.form)?;
     let request = StartBulkChangeRequest {
         filter: sent.field("filter"),
-        users: chosen.as_ref().map(|(_, user_ids)| Users { user_ids: user_ids.clone() }),
+        users: users(selected.as_deref().unwrap_or_default()),
         action: Some(BulkAction { action: Some(action) }),
         validate_only: true,
         request_id: sent.field("request_id"),
@@ -95,7 +95,10 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
     match client.registry().start_bulk_change(sent.call(request)?).await {
         Ok(answer) => {
             let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
-            let query = chosen.map(|(users, _)| format!("?users={users}")).unwrap_or_default();
+            let query = match selected {
+                Some(ids) => format!("?selection={}", selection::keep(&sent.visit, &id, &ids)),
+                None => String::new(),
+            };
             Ok(redirect(&format!("{}/bulk/{id}{query}", sent.home())))
         }
         Err(error) => match Problem::of_call(&client, &error).await {
@@ -105,14 +108,9 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
     }
 }
 
-/// The users that were chosen, with the short id of the choice; none if a filter finds them.
-fn chosen(visit: &Visit, form: &Form) -> Result<Option<(ShortId, Vec<String>)>, Failure> {
-    let users = form.get("users");
-    if users.is_empty() {
-        return Ok(None);
-    }
-    let users = users.parse().map_err(|_| Failure::SearchGone)?;
-    Ok(Some((users, chosen::ids(visit, users)?)))
+/// The list of a call; none without ids.
+fn users(user_ids: &[String]) -> Option<Users> {
+    (!user_ids.is_empty()).then(|| Users { user_ids: user_ids.to_vec() })
 }
 
 /// The form again with its problem. Unless the dry run may have begun, it gets a new request id.
@@ -125,11 +123,10 @@ fn again(sent: &Sent, problem: Problem) -> Page {
 fn show(visit: &Visit, tenant: &str, draft: Draft) -> Page {
     let status = draft.status();
     let frame = visit.frame(tenant);
-    let users = chosen(visit, &draft.form)?.map(|(_, ids)| ids).unwrap_or_default();
-    let chosen = users.len();
-    let commands = commands(tenant, &draft.form, users);
+    let ids = selection::of_form(visit, &draft.form)?.unwrap_or_default();
+    let commands = commands(tenant, &draft.form, &ids);
     let types = value::types().collect();
-    let page = NewPage { frame, draft, actions: actions(), types, chosen, commands };
+    let page = NewPage { frame, draft, actions: actions(), types, selected: ids.len(), commands };
     Ok(render_with_status(&page, status))
 }
 
@@ -157,9 +154,9 @@ fn action(form: &Form) -> Result<Action, (&'static str, &'static str)> {
     })
 }
 
-/// The dry run by command; of disabling, until an action is typed. No command takes a list of ids
-/// as arguments.
-fn commands(tenant: &str, form: &Form, users: Vec<String>) -> Commands {
+/// The dry run by command; of disabling, until an action is typed. The command line takes ids from
+/// a file only: no command is shown for them.
+fn commands(tenant: &str, form: &Form, ids: &[String]) -> Commands {
     let filter = form.get("filter");
     let action = action(form).unwrap_or(Action::Disable(bulk_action::Disable {}));
     let mut cli = vec!["bulk".to_owned(), "start".to_owned()];
@@ -178,9 +175,12 @@ fn commands(tenant: &str, form: &Form, users: Vec<String>) -> Commands {
     cli.extend(
         ["--filter", filter, "--dry-run", "--follow", "--tenant", tenant].map(str::to_owned),
     );
-    let cli: Vec<_> = cli.iter().map(String::as_str).filter(|_| users.is_empty()).collect();
+    let mut cli: Vec<_> = cli.iter().map(String::as_str).collect();
+    if !ids.is_empty() {
+        cli.clear();
+    }
     let request = StartBulkChangeRequest {
-        users: Some(Users { user_ids: users }).filter(|users| !users.user_ids.is_empty()),
+        users: users(ids),
         tenant: tenant.to_owned(),
         filter: filter.to_owned(),
         action: Some(BulkAction { action: Some(action) }),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use v1::batch_get_users_response::result::Outcome;
 use v1::start_bulk_change_request::Users;
 
-use super::chosen;
+use super::selection;
 use crate::change::Sent;
 use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
@@ -31,10 +31,10 @@ const MAX_USERS: i32 = 10;
 struct BulkPage {
     frame: Frame,
     bulk: BulkView,
-    /// The first users of it, after a dry run.
+    /// The first users whom it is about, after a dry run.
     users: Vec<UserView>,
-    /// The short id of the users of its list, if they were chosen here.
-    chosen: Option<ShortId>,
+    /// The short id of the users of its list, if this session has selected them.
+    selection: Option<ShortId>,
     /// Until when users that are deleted now can be restored.
     restorable: Option<Time>,
     request_id: Uuid,
@@ -47,7 +47,7 @@ struct Progress {
     frame: Frame,
     bulk: BulkView,
     users: Vec<UserView>,
-    chosen: Option<ShortId>,
+    selection: Option<ShortId>,
     restorable: Option<Time>,
     request_id: Uuid,
 }
@@ -57,28 +57,27 @@ type Ids = (String, String);
 /// The query of the page.
 #[derive(Deserialize)]
 pub struct Origin {
-    /// The short id of the users that were chosen.
-    users: Option<ShortId>,
+    /// The short id of the selected users.
+    selection: Option<ShortId>,
 }
 
 /// The page, or its part that changes while the bulk change runs.
 pub async fn page(
     visit: Visit,
     Path((tenant, id)): Path<Ids>,
-    Query(Origin { users: chosen }): Query<Origin>,
+    Query(Origin { selection }): Query<Origin>,
 ) -> Page {
     visit.require(Role::Viewer)?;
     let client = visit.client(&tenant);
     let change = get(&client, &id).await?;
-    let list = chosen.and_then(|chosen| chosen::ids(&visit, chosen).ok());
-    let list = list.filter(|ids| ids.len() as i64 == change.listed_users);
-    let chosen = chosen.filter(|_| list.is_some());
+    let selected = selection.and_then(|selection| selection::of_bulk(&visit, &id, selection));
+    let selection = selection.filter(|_| selected.is_some());
     let bulk = BulkView::of(&change);
     let (mut users, mut restorable) = (Vec::new(), None);
-    if bulk.can_be_applied(list.is_some()) {
-        users = match list {
-            Some(ids) => listed(&client, ids).await?,
-            None => matching(&client, change.filter).await?,
+    if bulk.can_be_applied(selected.is_some()) {
+        users = match selected {
+            Some(ids) => first_listed(&client, ids).await?,
+            None => first_matching(&client, change.filter).await?,
         };
         if bulk.is_deletion() {
             restorable = restorable_until(&client).await;
@@ -86,13 +85,13 @@ pub async fn page(
     }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
     if visit.context.is_partial {
-        return Ok(render(&Progress { frame, bulk, users, chosen, restorable, request_id }));
+        return Ok(render(&Progress { frame, bulk, users, selection, restorable, request_id }));
     }
     let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
     let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
     let method = "RegistryService/GetBulkChange";
     let commands = Commands::new(&cli, method, &request);
-    Ok(render(&BulkPage { frame, bulk, users, chosen, restorable, request_id, commands }))
+    Ok(render(&BulkPage { frame, bulk, users, selection, restorable, request_id, commands }))
 }
 
 /// Leads to the page of the bulk change: the address is one of a form.
@@ -108,11 +107,12 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     if !tried.validate_only {
         return Err(Failure::Form("This is not a dry run: it was started already.".to_owned()));
     }
-    let chosen = sent.form.get("users").parse().ok();
-    let ids = chosen.map(|chosen| chosen::ids(&sent.visit, chosen)).transpose()?;
-    // Without its list it would be of all users.
+    let selection = sent.form.get("selection").parse().ok();
+    let ids = selection.and_then(|selection| selection::of_bulk(&sent.visit, &id, selection));
+    // Without its list, the change would be of all users.
     if tried.listed_users != ids.as_ref().map_or(0, Vec::len) as i64 {
-        let message = "Whoever has started this dry run has its list of users: apply it there.";
+        let message = "This session does not have the list of users of the dry run: apply it \
+                       where it was started.";
         return Err(Failure::Form(message.to_owned()));
     }
     let request = v1::StartBulkChangeRequest {
@@ -128,19 +128,19 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
 }
 
 /// Stops a bulk change.
-pub async fn stop(visit: Visit, Path((tenant, bulk_id)): Path<Ids>) -> Page {
+pub async fn stop(visit: Visit, Path((tenant, bulk_id)): Path<Ids>, form: Form) -> Page {
     visit.require(Role::Registrar)?;
     let request = v1::StopBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
     visit.client(&tenant).registry().stop_bulk_change(request).await?;
-    Ok(redirect(&path(&visit, &tenant, &bulk_id)))
+    Ok(redirect(&path_with_selection(&visit, &tenant, &bulk_id, &form)))
 }
 
 /// Resumes a bulk change.
-pub async fn resume(visit: Visit, Path((tenant, bulk_id)): Path<Ids>) -> Page {
+pub async fn resume(visit: Visit, Path((tenant, bulk_id)): Path<Ids>, form: Form) -> Page {
     visit.require(Role::Registrar)?;
     let request = v1::ResumeBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
     visit.client(&tenant).registry().resume_bulk_change(request).await?;
-    Ok(redirect(&path(&visit, &tenant, &bulk_id)))
+    Ok(redirect(&path_with_selection(&visit, &tenant, &bulk_id, &form)))
 }
 
 /// The users that failed, as a table.
@@ -159,36 +159,49 @@ fn path(visit: &Visit, tenant: &str, id: &str) -> String {
     format!("{}/bulk/{id}", visit.frame(tenant).home())
 }
 
+/// The address of the page with the selection of a form.
+fn path_with_selection(visit: &Visit, tenant: &str, id: &str, form: &Form) -> String {
+    let path = path(visit, tenant, id);
+    match form.get("selection").parse::<ShortId>() {
+        Ok(selection) => format!("{path}?selection={selection}"),
+        Err(_) => path,
+    }
+}
+
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
 }
 
 /// The first users of a list.
-async fn listed(client: &Client, mut user_ids: Vec<String>) -> Result<Vec<UserView>, Failure> {
+async fn first_listed(
+    client: &Client,
+    mut user_ids: Vec<String>,
+) -> Result<Vec<UserView>, Failure> {
     user_ids.truncate(MAX_USERS as usize);
-    let read_mask = Some(shown());
+    let read_mask = Some(read_mask());
     let request = v1::BatchGetUsersRequest { user_ids, read_mask, ..Default::default() };
     let results = client.directory().batch_get_users(request).await?.results;
     let users = results.into_iter().filter_map(|result| match result.outcome? {
-        Outcome::Found(found) => found.user,
+        // A bulk change leaves a merged user, and its primary.
+        Outcome::Found(found) => found.user.filter(|_| found.merged_from.is_empty()),
         Outcome::Error(_) => None,
     });
     Ok(users.map(|user| UserView::of(&user)).collect())
 }
 
 /// The fields of the users that are shown.
-fn shown() -> prost_types::FieldMask {
+fn read_mask() -> prost_types::FieldMask {
     let paths = ["user_id", "display_name", "state", "identities"];
     prost_types::FieldMask { paths: paths.map(str::to_owned).into() }
 }
 
 /// The first users that a filter matches.
-async fn matching(client: &Client, filter: String) -> Result<Vec<UserView>, Failure> {
+async fn first_matching(client: &Client, filter: String) -> Result<Vec<UserView>, Failure> {
     let request = v1::SearchUsersRequest {
         filter,
         page_size: MAX_USERS,
-        read_mask: Some(shown()),
+        read_mask: Some(read_mask()),
         ..Default::default()
     };
     let page = client.directory().search_users(request).await?;

@@ -41,9 +41,10 @@ impl List {
     /// A page of the pairs.
     pub fn new(frame: &Frame, id: ShortId, found: Arc<Found>, page: &Trail) -> Self {
         let home = frame.home();
-        let before = page.rows();
+        let before = page.rows_before().min(found.pairs.len());
         let pairs: Vec<_> = found.pairs.iter().skip(before).take(PAGE_SIZE).cloned().collect();
         let has_more = before.saturating_add(pairs.len()) < found.pairs.len();
+        // The rows before a page are its position: the token only says that there is a page.
         let next = if has_more { "next" } else { "" };
         Self {
             users: format!("{home}/users"),

@@ -37,7 +37,7 @@ pub async fn users(
     Ok(results(page, &list))
 }
 
-/// The users whom an identifier finds, and on the first page whose it is.
+/// The users whom an identifier finds and, on the first page, its owner.
 pub async fn identified(
     client: &Client,
     request: FindUsersRequest,

@@ -16,7 +16,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The field that the API orders by; empty for none. Addresses have it, too.
+    /// The field that the API orders by; empty for none. Also the value of the query parameter.
     pub const fn field(self) -> &'static str {
         match self {
             Self::Found => "",
@@ -43,8 +43,8 @@ pub struct Heading {
     pub is_current: bool,
 }
 
-/// The headings of the name and of the other columns. With the address of a list that has orders,
-/// some lead to its users in the order of the column.
+/// The headings of the columns, the name first. With the address of a list, those by which it can
+/// be ordered are links.
 pub fn headings(columns: &Columns, order: Order, list: Option<&str>) -> Vec<Heading> {
     let heading = |(name, label): (&str, &str)| {
         let orders = [Order::DisplayName, Order::CreateTime];

@@ -31,7 +31,6 @@ struct CallersPage {
     requires_credentials: bool,
     is_broken: bool,
     callers: Vec<CallerView>,
-    /// The last name of the page, if there are more.
     pager: Pager,
     /// The tenants whose usage is shown, if there are more.
     usage_tenants: usize,
@@ -66,7 +65,7 @@ struct CredentialView {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// Its tokens are the last names of pages.
+    /// The page. Its token is the last name of the page before.
     after: Trail,
     /// The tenant of the page before.
     t: String,

@@ -17,7 +17,6 @@ const PAGE_SIZE: usize = 25;
 struct AttributesPage {
     frame: Frame,
     definitions: Vec<DefinitionView>,
-    /// The last name of the page, if there are more.
     pager: Pager,
     /// Names without a definition that users have.
     names: Vec<String>,
@@ -92,7 +91,7 @@ impl DefinitionView {
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// Its tokens are the last names of pages.
+    /// The page. Its token is the last name of the page before.
     after: Trail,
     /// The token of a page of names.
     names: String,

@@ -94,7 +94,7 @@ async fn show(action: Action, visit: &Visit, tenant: &str, user: &v1::User, draf
         commands: commands(action, tenant, &user.user_id),
         user: UserView::of(user),
         draft,
-        title: format!("{} user", action.words().verb),
+        title: format!("{} user", action.words().imperative()),
         action: action.words(),
         restorable,
     };

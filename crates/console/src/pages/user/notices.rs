@@ -102,7 +102,7 @@ pub async fn page(
     let (list, count) = (list?, count?);
     let latest = list.notices.first().and_then(|notice| notice.send_time.as_ref());
     let frame = visit.frame(&tenant);
-    let begin = format!("{}/users/{id}/inbox?unread={}", frame.home(), shown.unread);
+    let begin = format!("{}/users/{}/inbox?unread={}", frame.home(), user.user_id, shown.unread);
     Ok(render(&InboxPage {
         frame,
         pager: shown.after.pager(&begin, list.notices.len(), &list.next_page_token),

@@ -26,8 +26,8 @@ struct UserPage {
     just_merged: Option<LocalityId>,
     /// The users that were merged into this one.
     merged: Vec<MergedView>,
-    /// The unread notices, if the caller may know.
-    unread: Option<i32>,
+    /// The number of unread notices.
+    unread: i32,
     commands: Commands,
 }
 
@@ -93,12 +93,11 @@ pub async fn page(
     }))
 }
 
-/// The number of unread notices. None if the caller may not know, or if the store has no inboxes.
-async fn unread(client: &Client, id: &str, may_view: bool) -> Option<i32> {
-    let request = CountUnreadRequest { user_id: id.to_owned(), ..Default::default() };
-    let inbox = client.inbox();
+/// The number of unread notices; 0 if the caller may not know.
+async fn unread(client: &Client, id: &str, may_view: bool) -> i32 {
     if !may_view {
-        return None;
+        return 0;
     }
-    inbox.count_unread(request).await.ok().map(|answer| answer.unread)
+    let request = CountUnreadRequest { user_id: id.to_owned(), ..Default::default() };
+    client.inbox().count_unread(request).await.map_or(0, |answer| answer.unread)
 }

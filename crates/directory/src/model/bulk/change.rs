@@ -114,6 +114,8 @@ pub enum BulkAction {
     Enable,
     /// Deletes the user.
     Delete,
+    /// Restores the user, if it is deleted.
+    Undelete,
     /// Sets attributes, and removes those without a value.
     Attributes(BTreeMap<String, Option<Value>>),
 }

@@ -148,6 +148,7 @@ fn user_change(action: &BulkAction) -> UserChange {
         BulkAction::Disable => UserChange::Disable,
         BulkAction::Enable => UserChange::Enable,
         BulkAction::Delete => UserChange::Delete,
+        BulkAction::Undelete => UserChange::Undelete,
         BulkAction::Attributes(edits) => {
             UserChange::Update(Update { edits: edits.clone(), ..Update::default() })
         }

@@ -5,6 +5,8 @@ use std::fmt;
 
 use locality_uuid::LocalityId;
 
+use crate::encoded::encoded_user::EncodedUser;
+use crate::error::Error;
 use crate::model::attribute_definition::{AttributeDefinition, ValueType};
 use crate::model::policies::Policies;
 use crate::search::{
@@ -60,6 +62,11 @@ impl Reading {
     fn new(way: Way, value: impl Into<String>) -> Self {
         let (region, attribute) = (String::new(), String::new());
         Self { way, value: value.into(), region, attribute }
+    }
+
+    /// Whether it finds one user, by an identifier or the id.
+    pub const fn is_exact(&self) -> bool {
+        matches!(self.way, Way::Identifier | Way::Held | Way::UserId)
     }
 }
 
@@ -120,6 +127,16 @@ impl<'t> Readings<'t> {
         }
         let id = id.map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
         Self { id, searches, ..readings }
+    }
+
+    /// The readings whose searches find a user.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the record is damaged.
+    pub fn searches_of(&self, user: &EncodedUser) -> Result<Vec<Reading>, Error> {
+        let user = user.decode().map_err(|error| Error::Internal(Box::new(error)))?;
+        let searches = self.searches.iter().filter(|search| search.filter.matches(&user));
+        Ok(searches.map(|search| search.reading.clone()).collect())
     }
 
     /// All readings.
@@ -198,12 +215,13 @@ fn name_search(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Se
     Some(Search { reading, filter: Filter::of_words(ranges)? })
 }
 
-/// The search for phone numbers that end in digits. The zero of a national form is no digit of a
-/// number.
+/// The search for phone numbers that end in digits. Drops leading zeros, which may be the trunk
+/// prefix of a national form, if enough digits are left.
 fn phone_end(text: &str, rules: Rules) -> Option<Search> {
     let typed = text.trim_start_matches(['*', '.', '…', ' ']);
     let folded = rules.fold_suffix(Kind::Phone, typed).pop()?;
-    let digits = folded.trim_start_matches('0');
+    let national = folded.trim_start_matches('0');
+    let digits = if national.len() < MIN_END { &*folded } else { national };
     let is_end = digits.len() >= MIN_END && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_end.then(|| Search {
         reading: Reading::new(Way::PhoneEnd, digits),
@@ -277,10 +295,12 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         assert!(read(id, &[]).contains(&(UserId, id.to_owned())));
-        for (text, digits) in [("…2671", "2671"), ("(0171) 555-26 71", "1715552671")] {
+        for (text, digits) in
+            [("…2671", "2671"), ("0671", "0671"), ("(0171) 555-26 71", "1715552671")]
+        {
             assert!(read(text, &[]).contains(&(Way::PhoneEnd, digits.to_owned())), "{text}");
         }
-        for text in ["671", "+1 415 555 2671", "2671 a", "0000671"] {
+        for text in ["671", "+1 415 555 2671", "2671 a"] {
             assert!(read(text, &[]).iter().all(|(way, _)| *way != Way::PhoneEnd), "{text}");
         }
         assert!(read("joe@exam", &[]).contains(&(EmailStart, "joe@exam".to_owned())));

@@ -8,10 +8,10 @@ use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::stores::{ANSWER_BYTES, PageLimit, View};
 
-/// The most users that an index counts.
-const MAX_COUNT: usize = 10_000;
-/// The most users that are read to be counted.
-const MAX_READ: usize = 500;
+/// The maximum number of users that an index counts.
+const INDEX_LIMIT: usize = 10_000;
+/// The maximum number of users that are read to be counted.
+const READ_LIMIT: usize = 500;
 
 /// A number of users, within bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct UserCount {
 }
 
 impl UserCount {
-    /// All users.
+    /// An exact number.
     pub(super) const fn exact(users: usize) -> Self {
         Self { users, has_more: false }
     }
@@ -45,22 +45,26 @@ pub(super) fn path_to_count(
 
 impl Directory {
     /// Counts the users that match a filter: by the index that `path` reads, or else by reading
-    /// them along the path.
+    /// them along the path. There are `shown` ones at least.
     pub(super) async fn count_matches(
         &self,
         context: &RequestContext<'_>,
         filter: &Filter,
         path: AccessPath,
+        shown: usize,
     ) -> Result<UserCount, Error> {
         if filter.is_counted_by(&path) {
             let store = &self.backend.search;
-            let entries = store.probe(&context.tenant, &path, MAX_COUNT + 1).await?;
-            return Ok(UserCount { users: entries.min(MAX_COUNT), has_more: entries > MAX_COUNT });
+            let entries = store.probe(&context.tenant, &path, INDEX_LIMIT + 1).await?;
+            return Ok(UserCount {
+                users: entries.min(INDEX_LIMIT),
+                has_more: entries > INDEX_LIMIT,
+            });
         }
         let (view, rest) = view_to_read(filter.clone(), &path, View::Basic);
-        let limit = PageLimit::new(MAX_READ, ANSWER_BYTES);
-        let mut page = PageBuilder::new(limit, MAX_READ, path, view, None);
+        let limit = PageLimit::new(READ_LIMIT, ANSWER_BYTES);
+        let mut page = PageBuilder::new(limit, READ_LIMIT, path, view, None);
         let has_more = self.fill_page(context, &rest, &mut page).await?;
-        Ok(UserCount { users: page.users.len(), has_more })
+        Ok(UserCount { users: page.users.len().max(shown), has_more })
     }
 }

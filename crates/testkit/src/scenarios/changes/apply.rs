@@ -2,7 +2,7 @@
 
 use polynym_proto::v1;
 use tonic::Request;
-use v1::bulk_action::{Action, Attributes, Delete, Disable, Enable};
+use v1::bulk_action::{Action, Attributes, Delete, Disable, Enable, Undelete};
 
 use super::scene::Scene;
 use super::table::REASON;
@@ -152,6 +152,7 @@ impl Scene {
             "disable" => Action::Disable(Disable {}),
             "enable" => Action::Enable(Enable {}),
             "delete" => Action::Delete(Delete {}),
+            "undelete" => Action::Undelete(Undelete {}),
             _ => Action::Attributes(Attributes {
                 set: [("team".to_owned(), text("ads"))].into(),
                 remove: vec!["note".to_owned()],

@@ -70,6 +70,11 @@ pub const CHANGES: &[Change] = &[
     },
     Change { before: "disable", ..change("bulk enable", &[(0, Type::UserEnabled)]) },
     change("bulk delete", &[(0, Type::UserDeleted)]),
+    Change {
+        before: "delete",
+        notices: &[(0, "user_restored")],
+        ..change("bulk undelete", &[(0, Type::UserRestored)])
+    },
     change("bulk attributes", &[(0, Type::UserUpdated)]),
     change("ON_EXISTING_REJECT", &[(2, Type::UserImported)]),
     change("ON_EXISTING_SKIP", &[]),
