@@ -203,7 +203,7 @@ async fn a_status_lists_present_and_missing_parts() {
     let status = json(&output).pop().unwrap();
     assert_eq!(
         (&status["topology"], &status["schema_version"]),
-        (&"sharded cluster".into(), &14.into()),
+        (&"sharded cluster".into(), &15.into()),
         "{status}"
     );
     assert_eq!(status["missing"], serde_json::json!([]));

@@ -125,7 +125,13 @@ async fn check(uri: &str, joe: &v1::User) {
     let server = serve(uri);
     let mut client = Client::connect(&server.url).await;
     assert_eq!(create_joe(&mut client).await.user_id, joe.user_id, "the request is remembered");
-    let found = client.resolve(email("joe@example.com")).await.unwrap();
+    // The bulk change may have disabled Joe by now.
+    let request = v1::ResolveIdentityRequest {
+        identifier: Some(email("joe@example.com")),
+        show_disabled: true,
+        ..Default::default()
+    };
+    let found = client.directory.resolve_identity(request).await.unwrap().into_inner();
     assert_eq!(found.user.unwrap().user_id, joe.user_id);
     let ended = until_ended(&mut client, ID).await;
     assert_eq!(ended.state(), BulkChangeState::Completed, "{ended:?}");
