@@ -104,6 +104,27 @@ fn a_filter_chooses_the_users_to_change() {
 }
 
 #[test]
+fn deleted_users_are_restored() {
+    let (server, folder) = teams([3, 1], &[]);
+    for name in ["handle:red0", "handle:red1", "handle:blue0"] {
+        one(&server, &["user", "delete", name]);
+    }
+    let red = ["--filter", "state = DELETED attributes.team = red"];
+    let dry = stdout(&server.run(&[&["user", "undelete", "--dry-run"][..], &red].concat()));
+    assert!(dry.ends_with("2 users would be restored\n") && dry.contains("┆ red 0"), "{dry}");
+    // Only a single user is found by an identifier.
+    let one_user = stdout(&server.run(&["user", "undelete", "--dry-run", "handle:blue0"]));
+    assert!(one_user.ends_with("1 users would be restored\n"), "{one_user}");
+    assert_eq!(count(&server, "state = DELETED"), 3);
+    let restore = [&["user", "undelete", "--json"][..], &red].concat();
+    let answer = json(&run_in(folder.path(), &server, &restore)).remove(0);
+    assert!(text(&answer, "operation_id").starts_with("restore-"), "{answer}");
+    assert_eq!(count(&server, "state = DELETED"), 1);
+    one(&server, &["user", "undelete", "handle:blue0"]);
+    assert_eq!(count(&server, "state = ACTIVE"), 4);
+}
+
+#[test]
 fn a_file_names_the_users_to_change() {
     let (server, folder) = teams([3, 1], &[]);
     let id = one(&server, &["resolve", "handle:red1"])["user"]["userId"].clone();

@@ -95,11 +95,8 @@ pub async fn try_out(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pa
     match client.registry().start_bulk_change(sent.call(request)?).await {
         Ok(answer) => {
             let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
-            let query = match selected {
-                Some(ids) => format!("?selection={}", selection::keep(&sent.visit, &id, &ids)),
-                None => String::new(),
-            };
-            Ok(redirect(&format!("{}/bulk/{id}{query}", sent.home())))
+            let kept = selected.map(|ids| selection::keep(&sent.visit, &id, &ids));
+            Ok(redirect(&selection::address(&sent.home(), &id, kept)))
         }
         Err(error) => match Problem::of_call(&client, &error).await {
             Some(problem) => again(&sent, problem),

@@ -35,6 +35,8 @@ struct BulkPage {
     users: Vec<UserView>,
     /// The short id of the users of its list, if this session has selected them.
     selection: Option<ShortId>,
+    /// The address of the page, with the selection.
+    address: String,
     /// Until when users that are deleted now can be restored.
     restorable: Option<Time>,
     request_id: Uuid,
@@ -48,6 +50,7 @@ struct Progress {
     bulk: BulkView,
     users: Vec<UserView>,
     selection: Option<ShortId>,
+    address: String,
     restorable: Option<Time>,
     request_id: Uuid,
 }
@@ -84,14 +87,32 @@ pub async fn page(
         }
     }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
+    let address = selection::address(&frame.home(), &id, selection);
     if visit.context.is_partial {
-        return Ok(render(&Progress { frame, bulk, users, selection, restorable, request_id }));
+        return Ok(render(&Progress {
+            frame,
+            bulk,
+            users,
+            selection,
+            address,
+            restorable,
+            request_id,
+        }));
     }
     let request = v1::GetBulkChangeRequest { tenant: tenant.clone(), bulk_id: id };
     let cli = ["bulk", "get", &request.bulk_id, "--tenant", &tenant];
     let method = "RegistryService/GetBulkChange";
     let commands = Commands::new(&cli, method, &request);
-    Ok(render(&BulkPage { frame, bulk, users, selection, restorable, request_id, commands }))
+    Ok(render(&BulkPage {
+        frame,
+        bulk,
+        users,
+        selection,
+        address,
+        restorable,
+        request_id,
+        commands,
+    }))
 }
 
 /// Leads to the page of the bulk change: the address is one of a form.
@@ -132,7 +153,7 @@ pub async fn stop(visit: Visit, Path((tenant, bulk_id)): Path<Ids>, form: Form) 
     visit.require(Role::Registrar)?;
     let request = v1::StopBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
     visit.client(&tenant).registry().stop_bulk_change(request).await?;
-    Ok(redirect(&path_with_selection(&visit, &tenant, &bulk_id, &form)))
+    Ok(redirect(&path_of_form(&visit, &tenant, &bulk_id, &form)))
 }
 
 /// Resumes a bulk change.
@@ -140,7 +161,7 @@ pub async fn resume(visit: Visit, Path((tenant, bulk_id)): Path<Ids>, form: Form
     visit.require(Role::Registrar)?;
     let request = v1::ResumeBulkChangeRequest { bulk_id: bulk_id.clone(), ..Default::default() };
     visit.client(&tenant).registry().resume_bulk_change(request).await?;
-    Ok(redirect(&path_with_selection(&visit, &tenant, &bulk_id, &form)))
+    Ok(redirect(&path_of_form(&visit, &tenant, &bulk_id, &form)))
 }
 
 /// The users that failed, as a table.
@@ -155,17 +176,12 @@ pub async fn failures(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
 }
 
 fn path(visit: &Visit, tenant: &str, id: &str) -> String {
-    // An id of a bulk change has no character to be escaped.
-    format!("{}/bulk/{id}", visit.frame(tenant).home())
+    selection::address(&visit.frame(tenant).home(), id, None)
 }
 
 /// The address of the page with the selection of a form.
-fn path_with_selection(visit: &Visit, tenant: &str, id: &str, form: &Form) -> String {
-    let path = path(visit, tenant, id);
-    match form.get("selection").parse::<ShortId>() {
-        Ok(selection) => format!("{path}?selection={selection}"),
-        Err(_) => path,
-    }
+fn path_of_form(visit: &Visit, tenant: &str, id: &str, form: &Form) -> String {
+    selection::address(&visit.frame(tenant).home(), id, form.get("selection").parse().ok())
 }
 
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {

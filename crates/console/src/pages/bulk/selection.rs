@@ -59,6 +59,15 @@ pub fn keep(visit: &Visit, bulk: &str, ids: &[String]) -> ShortId {
     visit.session.queries.add(&format!("{bulk} {}", ids.join(" ")))
 }
 
+/// The address of a bulk change, with the selection that is its list.
+pub fn address(home: &str, bulk: &str, selection: Option<ShortId>) -> String {
+    // An id of a bulk change has no character to be escaped.
+    match selection {
+        Some(selection) => format!("{home}/bulk/{bulk}?selection={selection}"),
+        None => format!("{home}/bulk/{bulk}"),
+    }
+}
+
 /// The ids of the list of a bulk change, if the session still has it.
 pub fn of_bulk(visit: &Visit, bulk: &str, selection: ShortId) -> Option<Vec<String>> {
     let text = visit.session.queries.get(selection)?;
