@@ -214,6 +214,7 @@ pub fn events(request: &v1::ListEventsRequest) -> Result<EventsRequest<'_>, Erro
         kinds: kinds(&request.types)?,
         caller: &request.caller,
         operation_id: &request.operation_id,
+        reason: &request.reason,
         page_size: request.page_size,
         page_token: &request.page_token,
     })

@@ -264,7 +264,12 @@ impl Api {
         Ok(v1::ListEventsResponse {
             events: page.events.iter().map(event_message).collect(),
             next_page_token: page.next_page_token,
-            users_read: page.users_read as i64,
+            display_names: page
+                .names
+                .iter()
+                .map(|(id, name)| (id.to_string(), name.clone()))
+                .collect(),
+            events_read: page.events_read as i64,
             unreadable_user_ids: page.unreadable.iter().map(ToString::to_string).collect(),
         })
     }

@@ -100,12 +100,13 @@ async fn a_history_has_pages_below_100_kilobytes() {
 async fn everything_a_caller_did_in_an_hour_is_found() {
     let (_site, mut browser, _client, ids) = with_operation().await;
     let page = browser.get(&format!("{HOME}/users/{}/history", ids[0])).await;
-    let path = format!("{HOME}/changes");
+    let path = format!("{HOME}/audit");
     let hour = browser.submit(&page, &path, &[]).await;
     assert!(hour.path.starts_with(&format!("{path}/")), "{}", hour.path);
     assert!(!hour.path.contains("anonymous"), "{}", hour.path);
-    hour.assert_has(&["value=\"anonymous\"", "4 users were read", "polynym tenant events"]);
-    assert_eq!(hour.text.matches("class=\"card change\"").count(), 7);
+    hour.assert_has(&["value=\"anonymous\"", "7 changes were read", "polynym tenant events"]);
+    // Three users were disabled by one operation: one line.
+    assert_eq!(hour.text.matches("<li><time").count(), 5);
     let others = browser.post(&path, &[("caller", "somebody")]).await;
     others.assert_has(&["No matching changes."]);
     let gone = browser.get(&format!("{path}/999")).await;
@@ -118,8 +119,8 @@ async fn an_operation_is_undone_after_a_preview() {
     client.enable(&ids[1]).await.unwrap();
     let operation = format!("{HOME}/operations/leavers-7");
     let page = browser.get(&operation).await;
-    page.assert_has(&["<h3>disabled</h3>", "polynym tenant events --tenant default --operation"]);
-    assert_eq!(page.text.matches("class=\"card change\"").count(), 3);
+    page.assert_has(&["</strong> disabled", "polynym tenant events --tenant default --operation"]);
+    assert_eq!(page.text.matches("<li><time").count(), 3);
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
     preview.assert_has(&[
         "Users read: 4. Would be reverted: 2. Cannot be reverted: 1.",
@@ -136,4 +137,49 @@ async fn an_operation_is_undone_after_a_preview() {
     again.assert_has(&["Users read: 4. Reverted: 0."]);
     let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
     nothing.assert_has(&["This operation has no changes left to undo."]);
+}
+
+fn named(id: &str, name: &str) -> v1::User {
+    v1::User { user_id: id.to_owned(), display_name: name.to_owned(), ..Default::default() }
+}
+
+/// A merge is one line with both names, an operation is one with its number of users, and what
+/// people typed is shown as text. Pages lead to older changes and back.
+#[tokio::test]
+async fn the_audit_has_a_line_for_each_change() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    client.enable(&ids[1]).await.unwrap();
+    client.update(named(&ids[1], "<Bob>"), &["display_name"]).await.unwrap();
+    client.merge(&ids[3], &ids[1]).await.unwrap();
+    let page = browser.get(&format!("{HOME}/audit")).await;
+    page.assert_has(&[
+        "<h1>Audit</h1>",
+        "&#60;Bob&#62;</a> into <a",
+        "left the company",
+        "aria-current",
+    ]);
+    assert!(!page.text.contains("<Bob>"));
+    assert_eq!(page.text.matches("</strong> merged ").count(), 1, "one line for a merge");
+    let operation = page.text.lines().find(|line| line.contains("</strong> disabled ")).unwrap();
+    assert_eq!(operation.matches("href=").count(), 3, "{operation}");
+    page.assert_has(&[&format!("{HOME}/operations/leavers-7")]);
+
+    for n in 0..60 {
+        client.update(named(&ids[0], &format!("ann {n}")), &["display_name"]).await.unwrap();
+    }
+    let (mut path, mut lines) = (format!("{HOME}/audit"), 0);
+    loop {
+        let page = browser.get(&path).await;
+        assert!(page.text.len() < 60_000, "{} bytes", page.text.len());
+        lines += page.text.matches("<li><time").count();
+        assert_eq!(page.text.contains(">Newest</a>"), path.contains("after="));
+        if !page.text.contains(">Older</a>") {
+            break;
+        }
+        path = page.attribute("href", &format!("{HOME}/audit?after=")).replace("&#38;", "&");
+    }
+    assert_eq!(lines, 60 + 3 + 1 + 4);
+    let found = browser.post(&format!("{HOME}/audit"), &[("reason", "COMPANY")]).await;
+    found.assert_has(&["</strong> disabled ", "value=\"COMPANY\"", "--reason COMPANY"]);
+    assert!(!found.text.contains("</strong> created "));
 }

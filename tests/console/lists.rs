@@ -108,7 +108,7 @@ async fn what_a_resolver_may_not_list_is_not_there() {
         format!("{}/columns", found.path),
         format!("{}/export?format=csv", found.path),
         format!("{HOME}/users/{id}/history"),
-        format!("{HOME}/changes"),
+        format!("{HOME}/audit"),
         format!("{HOME}/operations/x"),
         format!("{HOME}/operations/x/undo"),
         format!("{HOME}/policies/history"),

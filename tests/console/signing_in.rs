@@ -143,7 +143,7 @@ async fn a_link_of_another_site_opens_no_session() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
     browser.headers = vec![("sec-fetch-site", "cross-site".to_owned())];
-    for page in ["/console/", "/console/t/default/changes?kind=%22"] {
+    for page in ["/console/", "/console/t/default/audit?kind=%22"] {
         let arrived = browser.get(page).await;
         assert_eq!((arrived.status, &*arrived.path), (200, page));
         assert_eq!(arrived.response.header("refresh"), "0");

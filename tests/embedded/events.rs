@@ -1,5 +1,6 @@
 //! The events of a tenant's users, while other calls wait.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::sleep;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym_directory::{
-    Backend, Directory, EndedOwnerships, Error, EventsRequest, ExpiredUser, Histories, History,
-    Limits, Mutation, Mutations, PageLimit, Shortened, Shortening, Tenant, TenantEvent, Timestamp,
+    Backend, Directory, EndedOwnerships, Error, EventPosition, EventsPart, EventsRequest,
+    ExpiredUser, Histories, History, Limits, Mutation, Mutations, PageLimit, Shortened, Shortening,
+    Tenant, TenantEvent, Timestamp,
 };
 use polynym_identifier::IdentityKey;
 
@@ -17,7 +19,8 @@ use super::{open, users};
 
 const USERS: usize = 10;
 
-/// Histories whose reads block for longer than a computation may without a pause.
+/// Histories whose reads block for longer than a computation may without a pause, and return one
+/// event each.
 struct Slow(Arc<dyn Histories>);
 
 #[async_trait]
@@ -29,8 +32,18 @@ impl Histories for Slow {
         cursor: Option<u64>,
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
-        sleep(Duration::from_millis(1));
         self.0.history(tenant, user, cursor, limit).await
+    }
+
+    async fn newest_events(
+        &self,
+        tenant: &Tenant,
+        times: Range<Timestamp>,
+        before: Option<EventPosition>,
+        limit: PageLimit,
+    ) -> Result<EventsPart, Error> {
+        sleep(Duration::from_millis(1));
+        self.0.newest_events(tenant, times, before, PageLimit::new(1, limit.items())).await
     }
 
     async fn tenant_history(
@@ -74,7 +87,7 @@ impl Histories for Slow {
 }
 
 #[tokio::test]
-async fn a_list_of_events_lets_others_work_between_two_histories() {
+async fn a_list_of_events_lets_others_work_between_two_reads() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).unwrap();
     for n in 0..USERS {

@@ -116,7 +116,7 @@ fn unsupported_rules_are_named() {
 fn a_store_without_its_tables_is_damaged() {
     let error = refused_database(|database| {
         set_schema(database, "rules", u64::from(RULES_VERSION))?;
-        set_schema(database, "schema", 11)
+        set_schema(database, "schema", 12)
     });
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
 }

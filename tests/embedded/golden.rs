@@ -19,8 +19,8 @@ use super::support::golden::{
 use super::{FILE, database, open};
 
 /// The golden store, which lies beside a file with its rows.
-const STORE: &str = "embedded-schema-11.redb";
-const ROWS: &str = "embedded-schema-11.txt";
+const STORE: &str = "embedded-schema-12.redb";
+const ROWS: &str = "embedded-schema-12.txt";
 
 /// Returns a folder with a copy of the golden store.
 fn golden_store() -> TempDir {

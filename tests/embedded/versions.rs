@@ -32,11 +32,11 @@ async fn a_store_of_an_older_schema_is_refused_with_advice() {
     let run = |command: &str| polynym(&["store", command, "--store", &name]).output().unwrap();
     let output = run("upgrade");
     let printed = String::from_utf8(output.stdout).unwrap();
-    assert!(printed.ends_with("schema version 11 and rules version 4 now\n"), "{printed}");
+    assert!(printed.ends_with("schema version 12 and rules version 4 now\n"), "{printed}");
     assert!(!status(folder.path()).unwrap().can_be_upgraded);
 
     for (field, version, found) in [
-        ("rules", 3, "has schema version 11 and rules version 3"),
+        ("rules", 3, "has schema version 12 and rules version 3"),
         ("schema", 10, "has schema version 10 and rules version 3"),
     ] {
         let transaction = database(folder.path()).begin_write().unwrap();

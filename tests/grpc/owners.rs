@@ -1,9 +1,8 @@
 //! Who owned an identifier, and what a caller or an operation did, over gRPC.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::SystemTime;
 
-use futures_util::stream;
 use polynym_proto::v1;
 use tonic::{Code, Request};
 
@@ -138,8 +137,9 @@ async fn events_of_all_users_are_listed_by_operation_and_time() {
     let everything = v1::ListEventsRequest { page_size: 40, ..Default::default() };
     let all = events(&mut client, everything.clone()).await;
     assert_eq!(all.len(), 307);
-    let order: Vec<_> = all.iter().map(|event| (&event.user_id, -event.sequence)).collect();
-    assert!(order.is_sorted(), "by user, and those of one user newest first");
+    let time = |event: &v1::Event| event.time.map(|time| (time.seconds, time.nanos));
+    let order: Vec<_> = all.iter().map(time).collect();
+    assert!(order.iter().rev().is_sorted(), "the newest first");
     let caller = "anonymous".to_owned();
     let own = v1::ListEventsRequest { caller, ..everything.clone() };
     assert_eq!(events(&mut client, own).await, all);
@@ -215,53 +215,58 @@ async fn an_import_of_users_with_older_times_is_found_and_undone() {
     assert_eq!(reverted, 2);
 }
 
-/// The id of a user that sorts by `n`.
-fn id(n: u32) -> String {
-    format!("{n:08}-0001-b000-0001-000000000000")
+/// Changes made while pages are read are newer than all that is left to read, and the events of a
+/// user who is purged meanwhile are gone.
+#[tokio::test]
+async fn a_page_token_outlives_changes_and_purges() {
+    let (_server, mut client) = fresh().await;
+    let mut ids = Vec::new();
+    for name in ["one", "two", "three"] {
+        ids.push(client.create(user(name, vec![handle(name)])).await.unwrap().user_id);
+        for _ in 0..2 {
+            client.disable(ids.last().unwrap()).await.unwrap();
+            client.enable(ids.last().unwrap()).await.unwrap();
+        }
+    }
+    let mut request = v1::ListEventsRequest { page_size: 7, ..Default::default() };
+    let page = client.directory.list_events(request.clone()).await.unwrap().into_inner();
+    request.page_token = page.next_page_token;
+    client.create(user("four", vec![handle("four")])).await.unwrap();
+    client.disable(&ids[0]).await.unwrap();
+    client.delete(&ids[1]).await.unwrap();
+    client.purge(&ids[1]).await.unwrap();
+    let mut listed = page.events;
+    listed.extend(events(&mut client, request).await);
+    let count = |id: &String| listed.iter().filter(|event| event.user_id == *id).count();
+    assert_eq!([&ids[0], &ids[1], &ids[2]].map(count), [5, 2, 5]);
+    assert_eq!(listed.len(), 12);
 }
 
-/// Imports users with these ids, and changes each of them four times.
-async fn import_with_events(client: &mut Client, numbers: &[u32]) {
-    let options = v1::import_users_request::Options::default();
-    let first = v1::ImportUsersRequest { options: Some(options), ..Default::default() };
-    let line = |n: &u32| v1::ImportUsersRequest {
-        line: i64::from(*n),
-        user: Some(v1::User { user_id: id(*n), ..user("Joe", vec![handle(&format!("user{n}"))]) }),
+/// Lists find changes by a part of their reason, and name the users with the others that they name.
+#[tokio::test]
+async fn changes_are_found_by_their_reason_and_name_users() {
+    let (_server, mut client) = fresh().await;
+    let one = client.create(user("One", vec![handle("one")])).await.unwrap().user_id;
+    let two = client.create(user("Two", vec![handle("two")])).await.unwrap().user_id;
+    let message = v1::MergeUsersRequest {
+        primary_user_id: one.clone(),
+        secondary_user_id: two.clone(),
         ..Default::default()
     };
-    let lines: Vec<_> = [first].into_iter().chain(numbers.iter().map(line)).collect();
-    let mut answers = client.admin.import_users(stream::iter(lines)).await.unwrap().into_inner();
-    while answers.message().await.unwrap().is_some() {}
-    for n in numbers {
-        for _ in 0..2 {
-            client.disable(&id(*n)).await.unwrap();
-            client.enable(&id(*n)).await.unwrap();
-        }
-    }
-}
+    let mut request = Request::new(message);
+    request.metadata_mut().insert("polynym-reason", "Ticket%20CRM-4711".parse().unwrap());
+    client.registry.merge_users(request).await.unwrap();
 
-#[tokio::test]
-async fn a_page_token_within_a_history_outlives_imports_and_purges() {
-    for is_purged in [false, true] {
-        let (_server, mut client) = fresh().await;
-        import_with_events(&mut client, &[1, 3, 5]).await;
-        // The second page ends within the events of user 3.
-        let mut request = v1::ListEventsRequest { page_size: 4, ..Default::default() };
-        let mut listed = Vec::new();
-        for _ in 0..2 {
-            let page = client.directory.list_events(request.clone()).await.unwrap().into_inner();
-            listed.extend(page.events);
-            request.page_token = page.next_page_token;
-        }
-        assert_eq!(listed.last().unwrap().user_id, id(3));
-        import_with_events(&mut client, &[2, 4]).await;
-        if is_purged {
-            client.delete(&id(3)).await.unwrap();
-            client.purge(&id(3)).await.unwrap();
-        }
-        listed.extend(events(&mut client, request).await);
-        let count = |n| listed.iter().filter(|event| event.user_id == id(n)).count();
-        let expected = if is_purged { 3 } else { 5 };
-        assert_eq!([1, 2, 3, 4, 5].map(count), [5, 0, expected, 5, 5], "purged: {is_purged}");
-    }
+    let of_ticket = v1::ListEventsRequest { reason: "crm-47".to_owned(), ..Default::default() };
+    let page = client.directory.list_events(of_ticket).await.unwrap().into_inner();
+    let users: BTreeSet<_> = page.events.iter().map(|event| event.user_id.clone()).collect();
+    assert_eq!(users, BTreeSet::from([one.clone(), two.clone()]));
+    // What the secondary had is the primary's.
+    let names = [(one, "One".to_owned()), (two, String::new())];
+    assert_eq!(page.display_names, BTreeMap::from(names).into_iter().collect());
+    assert_eq!(page.events_read, 4);
+    let reason = "x".repeat(257);
+    let long = v1::ListEventsRequest { reason, ..Default::default() };
+    let error = client.directory.list_events(long).await.unwrap_err();
+    assert_eq!(status_details(error).fields, ["reason"]);
 }

@@ -16,7 +16,7 @@ use super::support::golden::{
 };
 
 /// The golden store.
-const STORE: &str = "mongodb-schema-15.txt";
+const STORE: &str = "mongodb-schema-16.txt";
 
 /// The collections of that store.
 const COLLECTIONS: [&str; 9] =

@@ -226,7 +226,7 @@ async fn a_store_is_completed_in_its_version() {
         .await
         .unwrap();
     let said = said.into_inner().unwrap().join("\n");
-    assert!(said.contains("schema version 15 before"), "{said}");
+    assert!(said.contains("schema version 16 before"), "{said}");
     let whole = golden_store("versions_whole").await.0;
     assert!(dump(&database).await == dump(&whole).await, "the stores differ");
 }

@@ -1951,8 +1951,7 @@ type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant to look in. Empty means `default`.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The start of the listed period, inclusive. Absent: the beginning. The shorter the period is ago, the fewer users
-	// are read.
+	// The start of the listed period, inclusive. Absent: the beginning.
 	From *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
 	// The end of the listed period, exclusive. Absent: now.
 	To *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=to,proto3" json:"to,omitempty"`
@@ -1966,7 +1965,10 @@ type ListEventsRequest struct {
 	// being the last.
 	PageSize int32 `protobuf:"varint,7,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// The `next_page_token` of the previous page, for the same request. Valid for a day.
-	PageToken     string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,8,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// A part of the reason that the caller gave, in letters of either case, such as the number of a ticket. Empty: all
+	// changes.
+	Reason        string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2057,20 +2059,30 @@ func (x *ListEventsRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListEventsRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Events of the users of a tenant.
 type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The events, in the order of their users' ids, those of one user newest first. An event that did not change what
-	// look-ups show of its user, such as a released hold, is listed only if the user changed in the period or later.
+	// The events, newest first. Those of users who were purged are not listed. A change that is being committed may be
+	// listed a moment later, below others.
 	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
 	// The token of the next page. Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// The users that were read for this page.
-	UsersRead int64 `protobuf:"varint,3,opt,name=users_read,json=usersRead,proto3" json:"users_read,omitempty"`
-	// Those of them whose stored records or histories cannot be read: their events are missing.
+	// The events that were read for this page, listed or not.
+	EventsRead int64 `protobuf:"varint,3,opt,name=events_read,json=eventsRead,proto3" json:"events_read,omitempty"`
+	// The users whose stored records or events cannot be read: such events are missing.
 	UnreadableUserIds []string `protobuf:"bytes,4,rep,name=unreadable_user_ids,json=unreadableUserIds,proto3" json:"unreadable_user_ids,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// The present display names of the users of these events, by id, and of the other users that they name, such as the
+	// primary of a merge. An empty name if a user has none; purged users are absent.
+	DisplayNames  map[string]string `protobuf:"bytes,5,rep,name=display_names,json=displayNames,proto3" json:"display_names,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListEventsResponse) Reset() {
@@ -2117,9 +2129,9 @@ func (x *ListEventsResponse) GetNextPageToken() string {
 	return ""
 }
 
-func (x *ListEventsResponse) GetUsersRead() int64 {
+func (x *ListEventsResponse) GetEventsRead() int64 {
 	if x != nil {
-		return x.UsersRead
+		return x.EventsRead
 	}
 	return 0
 }
@@ -2127,6 +2139,13 @@ func (x *ListEventsResponse) GetUsersRead() int64 {
 func (x *ListEventsResponse) GetUnreadableUserIds() []string {
 	if x != nil {
 		return x.UnreadableUserIds
+	}
+	return nil
+}
+
+func (x *ListEventsResponse) GetDisplayNames() map[string]string {
+	if x != nil {
+		return x.DisplayNames
 	}
 	return nil
 }
@@ -3006,7 +3025,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
 	"\x02to\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02to\x120\n" +
-	"\bidentity\x18\x04 \x01(\v2\x14.polynym.v1.IdentityR\bidentity\"\xab\x02\n" +
+	"\bidentity\x18\x04 \x01(\v2\x14.polynym.v1.IdentityR\bidentity\"\xc3\x02\n" +
 	"\x11ListEventsRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12.\n" +
 	"\x04from\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04from\x12*\n" +
@@ -3016,13 +3035,18 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\foperation_id\x18\x06 \x01(\tR\voperationId\x12\x1b\n" +
 	"\tpage_size\x18\a \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\b \x01(\tR\tpageToken\"\xb6\x01\n" +
+	"page_token\x18\b \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\"\xd0\x02\n" +
 	"\x12ListEventsResponse\x12)\n" +
 	"\x06events\x18\x01 \x03(\v2\x11.polynym.v1.EventR\x06events\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1d\n" +
-	"\n" +
-	"users_read\x18\x03 \x01(\x03R\tusersRead\x12.\n" +
-	"\x13unreadable_user_ids\x18\x04 \x03(\tR\x11unreadableUserIds\"\x91\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x1f\n" +
+	"\vevents_read\x18\x03 \x01(\x03R\n" +
+	"eventsRead\x12.\n" +
+	"\x13unreadable_user_ids\x18\x04 \x03(\tR\x11unreadableUserIds\x12U\n" +
+	"\rdisplay_names\x18\x05 \x03(\v20.polynym.v1.ListEventsResponse.DisplayNamesEntryR\fdisplayNames\x1a?\n" +
+	"\x11DisplayNamesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x91\x01\n" +
 	"\fWatchRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x19\n" +
 	"\buser_ids\x18\x02 \x03(\tR\auserIds\x12+\n" +
@@ -3082,7 +3106,7 @@ func file_polynym_v1_directory_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_directory_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_polynym_v1_directory_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(Consistency)(0),                              // 0: polynym.v1.Consistency
 	(FindWay)(0),                                  // 1: polynym.v1.FindWay
@@ -3122,107 +3146,109 @@ var file_polynym_v1_directory_service_proto_goTypes = []any{
 	(*NormalizeIdentityResponse_Change)(nil),      // 35: polynym.v1.NormalizeIdentityResponse.Change
 	(*SearchPlan_Probe)(nil),                      // 36: polynym.v1.SearchPlan.Probe
 	(*ListOwnersResponse_Owner)(nil),              // 37: polynym.v1.ListOwnersResponse.Owner
-	(*Identifier)(nil),                            // 38: polynym.v1.Identifier
-	(*durationpb.Duration)(nil),                   // 39: google.protobuf.Duration
-	(*fieldmaskpb.FieldMask)(nil),                 // 40: google.protobuf.FieldMask
-	(*timestamppb.Timestamp)(nil),                 // 41: google.protobuf.Timestamp
-	(*User)(nil),                                  // 42: polynym.v1.User
-	(*Identity)(nil),                              // 43: polynym.v1.Identity
-	(EventType)(0),                                // 44: polynym.v1.EventType
-	(*Event)(nil),                                 // 45: polynym.v1.Event
-	(*status.Status)(nil),                         // 46: google.rpc.Status
+	nil,                                           // 38: polynym.v1.ListEventsResponse.DisplayNamesEntry
+	(*Identifier)(nil),                            // 39: polynym.v1.Identifier
+	(*durationpb.Duration)(nil),                   // 40: google.protobuf.Duration
+	(*fieldmaskpb.FieldMask)(nil),                 // 41: google.protobuf.FieldMask
+	(*timestamppb.Timestamp)(nil),                 // 42: google.protobuf.Timestamp
+	(*User)(nil),                                  // 43: polynym.v1.User
+	(*Identity)(nil),                              // 44: polynym.v1.Identity
+	(EventType)(0),                                // 45: polynym.v1.EventType
+	(*Event)(nil),                                 // 46: polynym.v1.Event
+	(*status.Status)(nil),                         // 47: google.rpc.Status
 }
 var file_polynym_v1_directory_service_proto_depIdxs = []int32{
-	38, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	39, // 0: polynym.v1.ResolveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
 	0,  // 1: polynym.v1.ResolveIdentityRequest.consistency:type_name -> polynym.v1.Consistency
-	39, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
-	40, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
-	41, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
-	42, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
-	43, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
-	38, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
+	40, // 2: polynym.v1.ResolveIdentityRequest.max_staleness:type_name -> google.protobuf.Duration
+	41, // 3: polynym.v1.ResolveIdentityRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 4: polynym.v1.ResolveIdentityRequest.as_of:type_name -> google.protobuf.Timestamp
+	43, // 5: polynym.v1.ResolveIdentityResponse.user:type_name -> polynym.v1.User
+	44, // 6: polynym.v1.ResolveIdentityResponse.identity:type_name -> polynym.v1.Identity
+	39, // 7: polynym.v1.BatchResolveIdentitiesRequest.identifiers:type_name -> polynym.v1.Identifier
 	0,  // 8: polynym.v1.BatchResolveIdentitiesRequest.consistency:type_name -> polynym.v1.Consistency
-	39, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
-	40, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
-	41, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
+	40, // 9: polynym.v1.BatchResolveIdentitiesRequest.max_staleness:type_name -> google.protobuf.Duration
+	41, // 10: polynym.v1.BatchResolveIdentitiesRequest.read_mask:type_name -> google.protobuf.FieldMask
+	42, // 11: polynym.v1.BatchResolveIdentitiesRequest.as_of:type_name -> google.protobuf.Timestamp
 	31, // 12: polynym.v1.BatchResolveIdentitiesResponse.results:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Result
-	40, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
-	42, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
-	40, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 13: polynym.v1.GetUserRequest.read_mask:type_name -> google.protobuf.FieldMask
+	43, // 14: polynym.v1.GetUserResponse.user:type_name -> polynym.v1.User
+	41, // 15: polynym.v1.BatchGetUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
 	33, // 16: polynym.v1.BatchGetUsersResponse.results:type_name -> polynym.v1.BatchGetUsersResponse.Result
-	38, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	38, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	39, // 17: polynym.v1.NormalizeIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	39, // 18: polynym.v1.NormalizeIdentityResponse.identifier:type_name -> polynym.v1.Identifier
 	35, // 19: polynym.v1.NormalizeIdentityResponse.changes:type_name -> polynym.v1.NormalizeIdentityResponse.Change
-	38, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	38, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
-	41, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
-	40, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
-	42, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
+	39, // 20: polynym.v1.CheckIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	39, // 21: polynym.v1.CheckIdentityResponse.identifier:type_name -> polynym.v1.Identifier
+	42, // 22: polynym.v1.CheckIdentityResponse.held_until:type_name -> google.protobuf.Timestamp
+	41, // 23: polynym.v1.SearchUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	43, // 24: polynym.v1.SearchUsersResponse.users:type_name -> polynym.v1.User
 	21, // 25: polynym.v1.SearchUsersResponse.plan:type_name -> polynym.v1.SearchPlan
 	16, // 26: polynym.v1.SearchUsersResponse.user_count:type_name -> polynym.v1.UserCount
-	40, // 27: polynym.v1.FindUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
+	41, // 27: polynym.v1.FindUsersRequest.read_mask:type_name -> google.protobuf.FieldMask
 	1,  // 28: polynym.v1.FindReading.way:type_name -> polynym.v1.FindWay
-	42, // 29: polynym.v1.FoundUser.user:type_name -> polynym.v1.User
+	43, // 29: polynym.v1.FoundUser.user:type_name -> polynym.v1.User
 	18, // 30: polynym.v1.FoundUser.reasons:type_name -> polynym.v1.FindReading
 	19, // 31: polynym.v1.FindUsersResponse.matches:type_name -> polynym.v1.FoundUser
 	18, // 32: polynym.v1.FindUsersResponse.tried:type_name -> polynym.v1.FindReading
 	36, // 33: polynym.v1.SearchPlan.probes:type_name -> polynym.v1.SearchPlan.Probe
-	38, // 34: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
-	41, // 35: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	41, // 36: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	44, // 37: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
-	45, // 38: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
-	38, // 39: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
-	38, // 40: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
+	39, // 34: polynym.v1.ListHistoryRequest.identifier:type_name -> polynym.v1.Identifier
+	42, // 35: polynym.v1.ListHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	42, // 36: polynym.v1.ListHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	45, // 37: polynym.v1.ListHistoryRequest.types:type_name -> polynym.v1.EventType
+	46, // 38: polynym.v1.ListHistoryResponse.events:type_name -> polynym.v1.Event
+	39, // 39: polynym.v1.ListOwnersRequest.identifier:type_name -> polynym.v1.Identifier
+	39, // 40: polynym.v1.ListOwnersResponse.identifier:type_name -> polynym.v1.Identifier
 	37, // 41: polynym.v1.ListOwnersResponse.owners:type_name -> polynym.v1.ListOwnersResponse.Owner
-	41, // 42: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
-	41, // 43: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
-	41, // 44: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
-	44, // 45: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
-	45, // 46: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
-	44, // 47: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
-	45, // 48: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
-	30, // 49: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
-	41, // 50: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
-	32, // 51: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
-	46, // 52: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
-	42, // 53: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
-	43, // 54: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
-	34, // 55: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
-	46, // 56: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
-	42, // 57: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
-	41, // 58: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
-	41, // 59: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
-	43, // 60: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
-	2,  // 61: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
-	4,  // 62: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
-	6,  // 63: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
-	8,  // 64: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
-	10, // 65: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
-	12, // 66: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
-	14, // 67: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
-	17, // 68: polynym.v1.DirectoryService.FindUsers:input_type -> polynym.v1.FindUsersRequest
-	22, // 69: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
-	24, // 70: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
-	26, // 71: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
-	28, // 72: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
-	3,  // 73: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
-	5,  // 74: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
-	7,  // 75: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
-	9,  // 76: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
-	11, // 77: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
-	13, // 78: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
-	15, // 79: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
-	20, // 80: polynym.v1.DirectoryService.FindUsers:output_type -> polynym.v1.FindUsersResponse
-	23, // 81: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
-	25, // 82: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
-	27, // 83: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
-	29, // 84: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
-	73, // [73:85] is the sub-list for method output_type
-	61, // [61:73] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	42, // 42: polynym.v1.ListOwnersResponse.known_since:type_name -> google.protobuf.Timestamp
+	42, // 43: polynym.v1.ListEventsRequest.from:type_name -> google.protobuf.Timestamp
+	42, // 44: polynym.v1.ListEventsRequest.to:type_name -> google.protobuf.Timestamp
+	45, // 45: polynym.v1.ListEventsRequest.types:type_name -> polynym.v1.EventType
+	46, // 46: polynym.v1.ListEventsResponse.events:type_name -> polynym.v1.Event
+	38, // 47: polynym.v1.ListEventsResponse.display_names:type_name -> polynym.v1.ListEventsResponse.DisplayNamesEntry
+	45, // 48: polynym.v1.WatchRequest.types:type_name -> polynym.v1.EventType
+	46, // 49: polynym.v1.WatchResponse.event:type_name -> polynym.v1.Event
+	30, // 50: polynym.v1.WatchResponse.heartbeat:type_name -> polynym.v1.Heartbeat
+	42, // 51: polynym.v1.Heartbeat.time:type_name -> google.protobuf.Timestamp
+	32, // 52: polynym.v1.BatchResolveIdentitiesResponse.Result.found:type_name -> polynym.v1.BatchResolveIdentitiesResponse.Found
+	47, // 53: polynym.v1.BatchResolveIdentitiesResponse.Result.error:type_name -> google.rpc.Status
+	43, // 54: polynym.v1.BatchResolveIdentitiesResponse.Found.user:type_name -> polynym.v1.User
+	44, // 55: polynym.v1.BatchResolveIdentitiesResponse.Found.identity:type_name -> polynym.v1.Identity
+	34, // 56: polynym.v1.BatchGetUsersResponse.Result.found:type_name -> polynym.v1.BatchGetUsersResponse.Found
+	47, // 57: polynym.v1.BatchGetUsersResponse.Result.error:type_name -> google.rpc.Status
+	43, // 58: polynym.v1.BatchGetUsersResponse.Found.user:type_name -> polynym.v1.User
+	42, // 59: polynym.v1.ListOwnersResponse.Owner.from:type_name -> google.protobuf.Timestamp
+	42, // 60: polynym.v1.ListOwnersResponse.Owner.to:type_name -> google.protobuf.Timestamp
+	44, // 61: polynym.v1.ListOwnersResponse.Owner.identity:type_name -> polynym.v1.Identity
+	2,  // 62: polynym.v1.DirectoryService.ResolveIdentity:input_type -> polynym.v1.ResolveIdentityRequest
+	4,  // 63: polynym.v1.DirectoryService.BatchResolveIdentities:input_type -> polynym.v1.BatchResolveIdentitiesRequest
+	6,  // 64: polynym.v1.DirectoryService.GetUser:input_type -> polynym.v1.GetUserRequest
+	8,  // 65: polynym.v1.DirectoryService.BatchGetUsers:input_type -> polynym.v1.BatchGetUsersRequest
+	10, // 66: polynym.v1.DirectoryService.NormalizeIdentity:input_type -> polynym.v1.NormalizeIdentityRequest
+	12, // 67: polynym.v1.DirectoryService.CheckIdentity:input_type -> polynym.v1.CheckIdentityRequest
+	14, // 68: polynym.v1.DirectoryService.SearchUsers:input_type -> polynym.v1.SearchUsersRequest
+	17, // 69: polynym.v1.DirectoryService.FindUsers:input_type -> polynym.v1.FindUsersRequest
+	22, // 70: polynym.v1.DirectoryService.ListHistory:input_type -> polynym.v1.ListHistoryRequest
+	24, // 71: polynym.v1.DirectoryService.ListOwners:input_type -> polynym.v1.ListOwnersRequest
+	26, // 72: polynym.v1.DirectoryService.ListEvents:input_type -> polynym.v1.ListEventsRequest
+	28, // 73: polynym.v1.DirectoryService.Watch:input_type -> polynym.v1.WatchRequest
+	3,  // 74: polynym.v1.DirectoryService.ResolveIdentity:output_type -> polynym.v1.ResolveIdentityResponse
+	5,  // 75: polynym.v1.DirectoryService.BatchResolveIdentities:output_type -> polynym.v1.BatchResolveIdentitiesResponse
+	7,  // 76: polynym.v1.DirectoryService.GetUser:output_type -> polynym.v1.GetUserResponse
+	9,  // 77: polynym.v1.DirectoryService.BatchGetUsers:output_type -> polynym.v1.BatchGetUsersResponse
+	11, // 78: polynym.v1.DirectoryService.NormalizeIdentity:output_type -> polynym.v1.NormalizeIdentityResponse
+	13, // 79: polynym.v1.DirectoryService.CheckIdentity:output_type -> polynym.v1.CheckIdentityResponse
+	15, // 80: polynym.v1.DirectoryService.SearchUsers:output_type -> polynym.v1.SearchUsersResponse
+	20, // 81: polynym.v1.DirectoryService.FindUsers:output_type -> polynym.v1.FindUsersResponse
+	23, // 82: polynym.v1.DirectoryService.ListHistory:output_type -> polynym.v1.ListHistoryResponse
+	25, // 83: polynym.v1.DirectoryService.ListOwners:output_type -> polynym.v1.ListOwnersResponse
+	27, // 84: polynym.v1.DirectoryService.ListEvents:output_type -> polynym.v1.ListEventsResponse
+	29, // 85: polynym.v1.DirectoryService.Watch:output_type -> polynym.v1.WatchResponse
+	74, // [74:86] is the sub-list for method output_type
+	62, // [62:74] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_directory_service_proto_init() }
@@ -3254,7 +3280,7 @@ func file_polynym_v1_directory_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_directory_service_proto_rawDesc), len(file_polynym_v1_directory_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -66,8 +66,8 @@ type DirectoryServiceClient interface {
 	// Lists who owned an identifier, and when: the present owner, and the former ones, newest first. Needs the role
 	// viewer.
 	ListOwners(ctx context.Context, in *ListOwnersRequest, opts ...grpc.CallOption) (*ListOwnersResponse, error)
-	// Lists the events of all users of a tenant by caller, operation, period and kind, page by page. Reads every user
-	// whose last change is in the period or later. Needs the role viewer.
+	// Lists the events of all users of a tenant, newest first: all, or by caller, operation, reason, period and kind. Reads
+	// those of the period by an index. Needs the role viewer.
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Streams the events of a tenant as they are committed: each at least once, those of one user in order. Needs the
 	// role viewer. Ends with UNAVAILABLE (`WATCH_ENDED`) after an hour, and when the server stops: resume from the
@@ -243,8 +243,8 @@ type DirectoryServiceServer interface {
 	// Lists who owned an identifier, and when: the present owner, and the former ones, newest first. Needs the role
 	// viewer.
 	ListOwners(context.Context, *ListOwnersRequest) (*ListOwnersResponse, error)
-	// Lists the events of all users of a tenant by caller, operation, period and kind, page by page. Reads every user
-	// whose last change is in the period or later. Needs the role viewer.
+	// Lists the events of all users of a tenant, newest first: all, or by caller, operation, reason, period and kind. Reads
+	// those of the period by an index. Needs the role viewer.
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Streams the events of a tenant as they are committed: each at least once, those of one user in order. Needs the
 	// role viewer. Ends with UNAVAILABLE (`WATCH_ENDED`) after an hour, and when the server stops: resume from the

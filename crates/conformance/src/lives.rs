@@ -1,5 +1,6 @@
 //! States of users, holds and the history that is left of them.
 
+mod auditing;
 mod holding;
 mod lookalikes;
 mod purging;
@@ -12,6 +13,7 @@ use super::fixture::case::{Case, case};
 /// The cases of these modules.
 pub fn cases() -> Vec<Case> {
     vec![
+        case(auditing::newest_events_are_those_of_histories),
         case(holding::an_unlinked_identifier_is_held_for_its_owner),
         case(holding::a_hold_ends_to_the_millisecond),
         case(holding::an_expired_hold_gives_no_priority),

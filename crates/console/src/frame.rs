@@ -28,11 +28,12 @@ pub struct Link {
 }
 
 /// The pages of a tenant: the text, the path, the key, and the least role.
-const TENANT_PAGES: [(&str, &str, &str, Role); 7] = [
+const TENANT_PAGES: [(&str, &str, &str, Role); 8] = [
     ("Search", "", "u", Role::Resolver),
     ("Duplicates", "duplicates", "d", Role::Admin),
     ("Import", "import", "i", Role::Admin),
     ("Bulk changes", "bulk", "b", Role::Viewer),
+    ("Audit", "audit", "a", Role::Viewer),
     ("Events", "events", "e", Role::Viewer),
     ("Usage", "usage", "s", Role::Admin),
     ("Policies", "policies", "p", Role::Viewer),

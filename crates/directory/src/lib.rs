@@ -111,10 +111,11 @@ pub use service::usage::{UsageReport, UsageRequest};
 pub use service::watch::{Watch, WatchRequest};
 pub use stores::{
     ANSWER_BYTES, Backend, BegunNotice, BulkChangeKey, BulkChanges, Consistency, CurrentRules,
-    Delivery, DueBulkChange, EventFeed, ExpiredUser, ExportSnapshot, FeedPage, Histories, History,
-    InboxChange, InboxLimits, Inboxes, ItemResult, LIST_BYTES, LookUps, Mutations, OrderedReads,
-    PageLimit, Reads, Resolution, Resolved, ResumeToken, Scanned, Search, StoreClock, StoreFile,
-    StoredRules, Tenants, Usage, UsageBatch, UsageCount, UsagePoint, UsageQuery, View,
+    Delivery, DueBulkChange, EventFeed, EventPosition, EventsPart, ExpiredUser, ExportSnapshot,
+    FeedPage, Histories, History, InboxChange, InboxLimits, Inboxes, ItemResult, LIST_BYTES,
+    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolution, Resolved, ResumeToken, Scanned,
+    Search, StoreClock, StoreFile, StoredRules, Tenants, Usage, UsageBatch, UsageCount, UsagePoint,
+    UsageQuery, View,
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;

@@ -1,6 +1,7 @@
 //! The store, and its calls as a [`Backend`].
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -23,10 +24,10 @@ use crate::recent_events::RecentEvents;
 use crate::sender_order::SenderOrder;
 use polynym_directory::{
     AccessPath, Backend, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error,
-    ExpiredUser, ExportSnapshot, Found, Histories, History, Hold, ItemResult, LookUps, Mutation,
-    Mutations, OrderedReads, Outcome, Pace, PageLimit, Position, Reads, Record, Resolved, Scanned,
-    Search, SearchedUser, Shortened, Shortening, StoreClock, StoredRules, Tenant, TenantEvent,
-    TenantRecord, Tenants, Timestamp, TokenKey, View,
+    EventPosition, EventsPart, ExpiredUser, ExportSnapshot, Found, Histories, History, Hold,
+    ItemResult, LookUps, Mutation, Mutations, OrderedReads, Outcome, Pace, PageLimit, Position,
+    Reads, Record, Resolved, Scanned, Search, SearchedUser, Shortened, Shortening, StoreClock,
+    StoredRules, Tenant, TenantEvent, TenantRecord, Tenants, Timestamp, TokenKey, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_store_common::operations::{Operation, measure};
@@ -329,6 +330,17 @@ impl Histories for Embedded {
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         self.on_snapshot(Operation::Scan, |snapshot| snapshot.history(tenant, user, cursor, limit))
+    }
+
+    async fn newest_events(
+        &self,
+        tenant: &Tenant,
+        times: Range<Timestamp>,
+        before: Option<EventPosition>,
+        limit: PageLimit,
+    ) -> Result<EventsPart, Error> {
+        let read = |snapshot: &Snapshot| snapshot.newest_events(tenant, &times, before, limit);
+        self.on_snapshot(Operation::Scan, read)
     }
 
     async fn tenant_history(

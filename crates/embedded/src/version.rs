@@ -4,7 +4,7 @@ use polynym_identifier::RULES_VERSION;
 use polynym_store_common::unsupported::advice;
 
 /// The present version of the schema, which `tables` describes.
-pub const VERSION: u64 = 11;
+pub const VERSION: u64 = 12;
 /// The oldest version of the schema that this program supports. `store upgrade` takes such a store
 /// to the newest one.
 pub const OLDEST: u64 = VERSION;

@@ -1,6 +1,7 @@
 //! The calls of a store, each as an operation that continues if its caller leaves.
 
 use std::future::ready;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +14,16 @@ use crate::client::error::Fault;
 use crate::database::collections::Collections;
 use crate::database::commit::MIN_COMMIT_WAIT;
 use crate::database::operations::{Mongo, PROBE_TIMEOUT};
+use crate::history::newest::NewestEvents;
 use crate::lookup::export::Snapshot;
 use crate::lookup::read_sequence::ReadSequence;
 use crate::mutation::commit_gate::CommitGate;
 use polynym_directory::{
-    AccessPath, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error, ExpiredUser,
-    ExportSnapshot, Histories, History, Hold, ItemResult, LookUps, Mutation, Mutations,
-    OrderedReads, Outcome, PageLimit, Position, Reads, Record, Resolved, Scanned, Search,
-    SearchedUser, Shortened, Shortening, StoreClock, StoredRules, Tenant, TenantEvent,
-    TenantRecord, Tenants, Timestamp, View,
+    AccessPath, Claim, Consistency, CurrentRules, EncodedUser, EndedOwnerships, Error,
+    EventPosition, EventsPart, ExpiredUser, ExportSnapshot, Histories, History, Hold, ItemResult,
+    LookUps, Mutation, Mutations, OrderedReads, Outcome, PageLimit, Position, Reads, Record,
+    Resolved, Scanned, Search, SearchedUser, Shortened, Shortening, StoreClock, StoredRules,
+    Tenant, TenantEvent, TenantRecord, Tenants, Timestamp, View,
 };
 use polynym_identifier::IdentityKey;
 use polynym_store_common::operations::{Operation, measure, measure_items};
@@ -272,6 +274,22 @@ impl Histories for Mongo {
         limit: PageLimit,
     ) -> Result<Option<History>, Error> {
         self.in_order().await?.history(tenant, user, cursor, limit).await
+    }
+
+    async fn newest_events(
+        &self,
+        tenant: &Tenant,
+        times: Range<Timestamp>,
+        before: Option<EventPosition>,
+        limit: PageLimit,
+    ) -> Result<EventsPart, Error> {
+        let tenant = tenant.clone();
+        let read = |collections: Arc<Collections>| async move {
+            let (mut finds, tenant) = (collections.in_order().await?, &tenant);
+            let mut newest = NewestEvents { collections: &collections, finds: &mut finds, tenant };
+            newest.part(times, before, limit).await
+        };
+        self.read(Operation::Scan, read).await
     }
 
     async fn tenant_history(

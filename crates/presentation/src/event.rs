@@ -2,32 +2,55 @@
 
 use polynym_proto::v1::{Event, EventType};
 
-/// The kinds of events in the order of lists, with what happened to the user, in the past tense.
-pub const KINDS: [(EventType, &str); 18] = [
-    (EventType::UserCreated, "created"),
-    (EventType::UserImported, "imported"),
-    (EventType::UserUpdated, "updated"),
-    (EventType::UserDisabled, "disabled"),
-    (EventType::UserEnabled, "enabled"),
-    (EventType::UserDeleted, "deleted"),
-    (EventType::UserRestored, "restored"),
-    (EventType::UserMerged, "merged"),
-    (EventType::UserUnmerged, "merge undone"),
-    (EventType::IdentityLinked, "identity linked"),
-    (EventType::IdentityUnlinked, "identity unlinked"),
-    (EventType::IdentityReplaced, "identity replaced"),
-    (EventType::IdentityMoved, "identity moved"),
-    (EventType::IdentityVerified, "identity verified"),
-    (EventType::IdentityTakenOver, "identity taken over"),
-    (EventType::IdentityRenormalized, "identity normalised again"),
-    (EventType::HoldReleased, "hold released"),
-    (EventType::HistoryBegun, "history begun"),
+/// A kind of events in words.
+pub struct Words {
+    /// The kind.
+    pub kind: EventType,
+    /// What happened to the user, in the past tense, such as `identity linked`.
+    pub word: &'static str,
+    /// What the caller did, before the user's name, such as `linked an identity to`.
+    pub action: &'static str,
+}
+
+const fn words(kind: EventType, word: &'static str, action: &'static str) -> Words {
+    Words { kind, word, action }
+}
+
+/// The kinds of events in the order of lists.
+pub const KINDS: [Words; 18] = [
+    words(EventType::UserCreated, "created", "created"),
+    words(EventType::UserImported, "imported", "imported"),
+    words(EventType::UserUpdated, "updated", "changed"),
+    words(EventType::UserDisabled, "disabled", "disabled"),
+    words(EventType::UserEnabled, "enabled", "enabled"),
+    words(EventType::UserDeleted, "deleted", "deleted"),
+    words(EventType::UserRestored, "restored", "restored"),
+    words(EventType::UserMerged, "merged", "merged"),
+    words(EventType::UserUnmerged, "merge undone", "undid the merge of"),
+    words(EventType::IdentityLinked, "identity linked", "linked an identity to"),
+    words(EventType::IdentityUnlinked, "identity unlinked", "unlinked an identity from"),
+    words(EventType::IdentityReplaced, "identity replaced", "replaced an identity of"),
+    words(EventType::IdentityMoved, "identity moved", "moved an identity between"),
+    words(EventType::IdentityVerified, "identity verified", "verified an identity of"),
+    words(EventType::IdentityTakenOver, "identity taken over", "passed on an identity between"),
+    words(
+        EventType::IdentityRenormalized,
+        "identity normalised again",
+        "normalised an identity of",
+    ),
+    words(EventType::HoldReleased, "hold released", "released an identity that was held for"),
+    words(EventType::HistoryBegun, "history begun", "changed for the first time"),
 ];
 
 /// The kind of an event in words, such as `identity linked`.
 pub fn word(event: &Event) -> &'static str {
+    words_of(event).map_or("changed", |words| words.word)
+}
+
+/// The words of an event; none for a kind of a later version.
+pub fn words_of(event: &Event) -> Option<&'static Words> {
     let kind = event.event_type();
-    KINDS.iter().find(|(known, _)| *known == kind).map_or("changed", |(_, word)| word)
+    KINDS.iter().find(|words| words.kind == kind)
 }
 
 /// The name of a type in addresses and arguments, such as `identity_linked`.
@@ -57,7 +80,7 @@ mod tests {
     #[test]
     fn each_kind_has_a_word_and_a_name() {
         for kind in EventType::ALL {
-            assert_eq!(KINDS.iter().filter(|(known, _)| known == kind).count(), 1, "{kind:?}");
+            assert_eq!(KINDS.iter().filter(|words| words.kind == *kind).count(), 1, "{kind:?}");
             assert_eq!(parse(&name(*kind)).as_ref(), Ok(kind));
         }
         assert_eq!(KINDS.len(), EventType::ALL.len());

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    AccessPath, AttributeDefinition, DefinitionUpdate, Filter, MutationKind, Mutations,
-    PolicyUpdate, Search, Tenant, TenantChange, Timestamp, View,
+    AccessPath, AttributeDefinition, DefinitionUpdate, Filter, Histories, MutationKind, Mutations,
+    PageLimit, PolicyUpdate, Search, Tenant, TenantChange, Timestamp, View,
 };
 use polynym_embedded::{Embedded, Options};
 use polynym_identifier::Rules;
@@ -17,6 +17,7 @@ use crate::support::scenarios::damaged_attributes::{create, expected, findings};
 use crate::users::{self, id};
 
 const ATTRIBUTES: TableDefinition<'_, &[u8], ()> = TableDefinition::new("attributes");
+const EVENT_ORDER: TableDefinition<'_, (&str, i64, u64), ()> = TableDefinition::new("event_order");
 const NAMES: TableDefinition<'_, (&str, u32), (i64, &str)> =
     TableDefinition::new("attribute_names");
 
@@ -88,6 +89,30 @@ async fn an_index_is_repaired() {
     let store = open(path);
     assert!(found(&store, "attributes.team = t1").await.contains(&id(8)));
     assert_eq!(found(&store, "attributes.level = 11").await, [id(11)]);
+}
+
+/// Events that are not among those of their tenant are found again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_of_events_is_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, name) = (folder.path(), format!("embedded:{}", folder.path().display()));
+    create(&open(path), 10).await;
+    let transaction = database(path).begin_write().unwrap();
+    let removed = {
+        let mut order = transaction.open_table(EVENT_ORDER).unwrap();
+        order.extract_if(|(_, _, number), ()| number % 5 == 0).unwrap().count()
+    };
+    transaction.commit().unwrap();
+    assert!(removed >= 2, "{removed}");
+    let found_words = findings(&["--repair"], &name);
+    assert!(found_words.iter().all(|(word, _)| word == "unindexed"), "{found_words:?}");
+    assert_eq!(found_words.len(), removed, "a user has one event");
+    let again = stdout(&store(&["verify"], &name));
+    assert!(again.contains("no inconsistency"), "{again}");
+    let all = Timestamp::MIN..Timestamp::MAX;
+    let (store, limit) = (open(path), PageLimit::unlimited());
+    let listed = store.newest_events(&Tenant::DEFAULT, all, None, limit).await.unwrap();
+    assert_eq!(listed.events.len(), 10);
 }
 
 /// While the index follows a definition, entries are optional.

@@ -50,7 +50,8 @@ async fn databases() -> Arc<Databases> {
 }
 
 /// The rooms of the suite whose cases read or change several shards.
-pub const ACROSS_SHARDS: [&str; 20] = [
+pub const ACROSS_SHARDS: [&str; 21] = [
+    "auditing::",
     "concurrency::",
     "duplicates::",
     "exporting::",

@@ -135,7 +135,7 @@ async fn lost_claims_are_restored() {
     broken.assert_there(&[0, 1, 350, 699]).await;
 }
 
-/// Words of another name, and a document without elements.
+/// Words of another name, a document without elements, and one without the times of its events.
 #[tokio::test(flavor = "multi_thread")]
 async fn elements_of_searches_are_restored() {
     let set = servers::one_member().await;
@@ -147,11 +147,13 @@ async fn elements_of_searches_are_restored() {
     let removed =
         collection.update_one(doc! { "_id": id(users::id(2)) }, doc! { "$unset": { "a": 1 } });
     assert_eq!((renamed.modified_count, removed.await.unwrap().modified_count), (1, 1));
+    let untimed = doc! { "$unset": { "s": 1 } };
+    collection.update_one(doc! { "_id": id(users::id(3)) }, untimed).await.unwrap();
     for arguments in [&["verify", "--json"][..], &["verify", "--repair", "--json"]] {
         let lines = json(&store(arguments, &broken.uri));
         let found: Vec<_> = lines.iter().filter(|line| line["finding"] == "unindexed").collect();
         let named: Vec<_> = found.iter().filter_map(|line| line["user"].as_str()).collect();
-        assert_eq!(named, [1, 2].map(|n| users::id(n).to_string()), "{lines:?}");
+        assert_eq!(named, [1, 2, 3].map(|n| users::id(n).to_string()), "{lines:?}");
     }
     let output = store(&["verify"], &broken.uri);
     assert!(stdout(&output).contains("no inconsistency"), "{}", stdout(&output));
@@ -203,7 +205,7 @@ async fn a_status_lists_present_and_missing_parts() {
     let status = json(&output).pop().unwrap();
     assert_eq!(
         (&status["topology"], &status["schema_version"]),
-        (&"sharded cluster".into(), &15.into()),
+        (&"sharded cluster".into(), &16.into()),
         "{status}"
     );
     assert_eq!(status["missing"], serde_json::json!([]));

@@ -351,19 +351,19 @@ async fn foreign_collections_are_refused() {
     .await;
     assert_refused(
         &uri("init_newer"),
-        &["schema version 16", "supports schema version 15", "use a newer program"],
+        &["schema version 17", "supports schema version 16", "use a newer program"],
         async |database| {
             database
                 .collection("meta")
-                .insert_one(doc! { "_id": "schema", "v": 16_i32 })
+                .insert_one(doc! { "_id": "schema", "v": 17_i32 })
                 .await
                 .unwrap();
         },
     )
     .await;
     let advice = "export it with the program that wrote it";
-    assert_refused(&uri("init_older"), &["schema version 14", advice], async |database| {
-        let versions = doc! { "_id": "schema", "v": 14_i64, "n": 4_i64, "e": 1_i32 };
+    assert_refused(&uri("init_older"), &["schema version 15", advice], async |database| {
+        let versions = doc! { "_id": "schema", "v": 15_i64, "n": 4_i64, "e": 1_i32 };
         database.collection("meta").insert_one(versions).await.unwrap();
     })
     .await;
@@ -372,7 +372,7 @@ async fn foreign_collections_are_refused() {
     })
     .await;
     // The server refuses the newer store too.
-    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 16, .. })));
+    assert!(matches!(opens(&uri("init_newer")).await, Err(OpenError::Version { found: 17, .. })));
 }
 
 #[tokio::test(flavor = "multi_thread")]

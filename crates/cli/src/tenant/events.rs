@@ -1,5 +1,7 @@
 //! `polynym tenant events`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use prost_types::Timestamp;
 
@@ -16,10 +18,11 @@ use polynym_proto::v1::{Event, EventType, ListEventsRequest};
 pub const EVENTS: &str = "\
 Examples:
   polynym tenant events --caller ana --from 1h
+  polynym tenant events --reason CRM-4711
   polynym tenant events --operation import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d --json
 
-The servers read every user whose last change is in the period or later: a short period that is
-not long ago takes the least time.";
+The newest are first. A list of a caller, an operation, a reason or a type reads all events of the
+period: a short period takes the least time.";
 
 #[derive(Args)]
 pub struct Events {
@@ -29,6 +32,9 @@ pub struct Events {
     /// Show changes of this operation, such as an import.
     #[arg(long, value_name = "ID", default_value = "")]
     operation: String,
+    /// Show changes whose reason contains this text, such as the number of a ticket.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
     /// Show events from this time on: 2026-01-31, 2026-01-31T12:00:00Z, or an age: 1h.
     #[arg(long, value_name = "TIME", value_parser = instant)]
     from: Option<Timestamp>,
@@ -54,22 +60,26 @@ pub async fn run(command: Events) -> Result<(), Failure> {
         types: command.types.iter().map(|kind| (*kind).into()).collect(),
         caller: command.caller,
         operation_id: command.operation,
+        reason: command.reason,
         ..Default::default()
     };
     pages::each(command.limit, async |page_size, page_token| {
         let request = ListEventsRequest { page_size, page_token, ..request.clone() };
         let answer = session.answer(session.directory().list_events(request).await)?;
-        answer.events.iter().try_for_each(|event| show(&session, event))?;
+        let names = &answer.display_names;
+        answer.events.iter().try_for_each(|event| show(&session, names, event))?;
         output::warn_unreadable(&answer.unreadable_user_ids);
         Ok((answer.events.len(), answer.next_page_token))
     })
     .await
 }
 
-/// Shows an event, with its user.
-fn show(session: &Session, event: &Event) -> Result<(), Failure> {
+/// Shows an event, with its user, whose name is among `names`.
+fn show(session: &Session, names: &BTreeMap<String, String>, event: &Event) -> Result<(), Failure> {
     if !session.json() {
-        output::print(&format!("{}  ", output::printable(&event.user_id)))?;
+        let name = names.get(&event.user_id).map_or("", |name| name);
+        let user = format!("{}  {}", event.user_id, name);
+        output::print(&format!("{}\n", output::printable(user.trim_end())))?;
     }
     history::show(session, event)
 }

@@ -1,5 +1,6 @@
 //! What templates show: messages of the API as texts.
 
+pub mod audit;
 pub mod bulk;
 pub mod commands;
 pub mod duplicates;

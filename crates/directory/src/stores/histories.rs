@@ -1,5 +1,7 @@
 //! The history of users, tenants and identifiers.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use locality_uuid::LocalityId;
 
@@ -23,6 +25,29 @@ pub struct History {
     pub events: Vec<Event>,
     /// The cursor of the next read; none at the end.
     pub next: Option<u64>,
+}
+
+/// The position of an event among those of a tenant's users: by time, then as the store orders
+/// those of one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventPosition {
+    /// When it happened.
+    pub time: Timestamp,
+    /// The user, if the store orders by users.
+    pub user: LocalityId,
+    /// The number in the history of the user or, if the store numbers all events, that number.
+    pub number: u64,
+}
+
+/// A part of the events of a tenant's users.
+#[derive(Clone, Debug, Default)]
+pub struct EventsPart {
+    /// The events with their positions, the newest first.
+    pub events: Vec<(EventPosition, Event)>,
+    /// The users of events that cannot be read.
+    pub unreadable: Vec<LocalityId>,
+    /// The position before which the next part begins; none at the end.
+    pub next: Option<EventPosition>,
 }
 
 /// A user that is [due](crate::model::record::Record::expires_at).
@@ -58,6 +83,20 @@ pub trait Histories: Send + Sync + 'static {
         cursor: Option<u64>,
         limit: PageLimit,
     ) -> Result<Option<History>, Error>;
+
+    /// The next events of the users of `tenant` that happened within `times`, the newest first,
+    /// before the position [`next`](EventsPart::next) of an earlier part. A part may have fewer
+    /// events than fit `limit`, even none. One that is being committed may be absent.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if the store does not answer.
+    async fn newest_events(
+        &self,
+        tenant: &Tenant,
+        times: Range<Timestamp>,
+        before: Option<EventPosition>,
+        limit: PageLimit,
+    ) -> Result<EventsPart, Error>;
 
     /// Up to `limit` events of a tenant itself, the newest first, whose sequence numbers are below
     /// `before`, if given.

@@ -31,7 +31,7 @@ pub use clock::StoreClock;
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
 pub use file::StoreFile;
-pub use histories::{ExpiredUser, Histories, History};
+pub use histories::{EventPosition, EventsPart, ExpiredUser, Histories, History};
 pub use inboxes::{BegunNotice, Delivery, InboxChange, InboxLimits, Inboxes, OLDEST_ENTRIES};
 pub use lookups::{ANSWER_BYTES, Consistency, ItemResult, LIST_BYTES, LookUps, Resolved};
 pub use mutations::Mutations;

@@ -12,7 +12,7 @@ use crate::history::read::{ended_of, next_number};
 use crate::recent_events::EventChanges;
 use crate::schema::event::{StoredEvent, encode_event_row};
 use crate::schema::tables::{
-    ENDED, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
+    ENDED, EVENT_ORDER, EVENT_TIMES, EVENTS, NEXT_EVENT, TENANT_EVENT_TIMES, TENANT_EVENTS,
 };
 use crate::schema::user::JournalHead;
 use polynym_directory::{
@@ -30,6 +30,7 @@ const MAX_SWEPT: usize = 4;
 pub struct Journal<'t> {
     events: Table<'t, u64, &'static [u8]>,
     event_times: Table<'t, (i64, u64), ()>,
+    event_order: Table<'t, (&'static str, i64, u64), ()>,
     next_event: Table<'t, (), u64>,
     ended: Table<'t, &'static [u8], &'static [u8]>,
     /// Opens the tables of tenants' events, which few transactions need.
@@ -46,6 +47,7 @@ impl<'t> Journal<'t> {
         Ok(Self {
             events: transaction.open_table(EVENTS)?,
             event_times: transaction.open_table(EVENT_TIMES)?,
+            event_order: transaction.open_table(EVENT_ORDER)?,
             next_event,
             ended: transaction.open_table(ENDED)?,
             transaction,
@@ -82,6 +84,8 @@ impl<'t> Journal<'t> {
         let expiry = mutation.now.time.plus(mutation.policies.history_retention);
         self.events.insert(number, row.as_slice())?;
         self.event_times.insert((expiry.as_millis(), number), ())?;
+        let place = (event.tenant.as_str(), event.time.as_millis(), number);
+        self.event_order.insert(place, ())?;
         self.changes.added.push((event.tenant, number));
         self.next += 1;
         Ok(JournalHead { count: sequence, last: number })
@@ -190,7 +194,7 @@ impl<'t> Journal<'t> {
             };
             let is_of_other = StoredEvent::read(&row).is_ok_and(|event| event.user != id);
             if !is_of_other {
-                self.events.remove(number)?;
+                self.remove_event(number)?;
             }
             let Some(row) = unless_damaged(event_of(id, &row))? else { return Ok(()) };
             number = row.previous;
@@ -210,7 +214,7 @@ impl<'t> Journal<'t> {
     /// Removes an event of a user that is gone, and the user from the ended ownerships of the
     /// identifiers that it lost.
     pub fn forget_stray(&mut self, number: u64, user: LocalityId) -> Result<(), Fault> {
-        let removed = self.events.remove(number)?.map(|row| row.value().to_vec());
+        let removed = self.remove_event(number)?;
         let event = removed.and_then(|row| StoredEvent::read(&row).ok()?.decode().ok());
         for key in event.iter().flat_map(Event::lost_keys) {
             self.forget(&key, user)?;
@@ -257,12 +261,22 @@ impl<'t> Journal<'t> {
         Ok(())
     }
 
+    /// Removes an event, and its place among those of its tenant. Returns its row. The place of a
+    /// damaged event remains, and leads to nothing.
+    fn remove_event(&mut self, number: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let Some(row) = self.events.remove(number)?.map(|row| row.value().to_vec()) else {
+            return Ok(None);
+        };
+        if let Ok(place) = StoredEvent::read(&row).and_then(|stored| stored.place(number)) {
+            self.event_order.remove(place)?;
+        }
+        Ok(Some(row))
+    }
+
     /// Removes an event, and the ownerships that ended with it or before it. A damaged record must
     /// not prevent the removal of others.
     fn forget_event(&mut self, number: u64) -> Result<(), Fault> {
-        let Some(row) = self.events.remove(number)?.map(|row| row.value().to_vec()) else {
-            return Ok(());
-        };
+        let Some(row) = self.remove_event(number)? else { return Ok(()) };
         let event = StoredEvent::read(&row).and_then(|row| row.decode());
         let Some(event) = unless_damaged(event)? else { return Ok(()) };
         for key in event.lost_keys() {

@@ -2,6 +2,7 @@
 
 pub mod feed;
 pub mod journal;
+mod newest;
 pub mod read;
 pub mod shorten;
 pub mod strays;

@@ -11,8 +11,8 @@ use crate::schema::claim::{decode_claim, resolves_to};
 #[cfg(feature = "test-entity")]
 use crate::schema::tables::META;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENTS, EXPIRES_AT, IDENTITIES, NEXT_EVENT, TENANT_EVENTS,
-    TENANT_USERS, TENANTS, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, ENDED, EVENT_ORDER, EVENTS, EXPIRES_AT, IDENTITIES, NEXT_EVENT,
+    TENANT_EVENTS, TENANT_USERS, TENANTS, USERS,
 };
 use crate::schema::user::StoredUser;
 use polynym_directory::{
@@ -70,6 +70,7 @@ type NamesSnapshot = ReadOnlyTable<(&'static str, AttributeId), (i64, &'static s
 /// The tables of the journal.
 pub struct JournalSnapshot {
     pub events: ReadOnlyTable<u64, &'static [u8]>,
+    pub order: ReadOnlyTable<(&'static str, i64, u64), ()>,
     pub next_event: ReadOnlyTable<(), u64>,
     pub ended: ReadOnlyTable<&'static [u8], &'static [u8]>,
     /// None until a tenant has an event of its own.
@@ -80,6 +81,7 @@ impl JournalSnapshot {
     pub fn open(transaction: &ReadTransaction) -> Result<Self, Fault> {
         Ok(Self {
             events: transaction.open_table(EVENTS)?,
+            order: transaction.open_table(EVENT_ORDER)?,
             next_event: transaction.open_table(NEXT_EVENT)?,
             ended: transaction.open_table(ENDED)?,
             tenant_events: optional(transaction.open_table(TENANT_EVENTS))?,

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::Fault;
 use polynym_directory::{
     Event, Tenant, encoded::event::decode_event, encoded::event::encode_event,
+    encoded::event::time_of,
 };
 
 /// A row of [`EVENTS`](super::tables::EVENTS): 8 bytes of the number of the same user's previous
@@ -48,6 +49,12 @@ impl<'r> StoredEvent<'r> {
     /// The name of the tenant.
     pub const fn tenant(&self) -> &'r str {
         self.tenant
+    }
+
+    /// The place of the event with this number among those of its tenant.
+    pub fn place(&self, number: u64) -> Result<(&'r str, i64, u64), Fault> {
+        let time = time_of(self.event).map_err(Fault::damaged)?;
+        Ok((self.tenant, time.as_millis(), number))
     }
 
     pub fn decode(&self) -> Result<Event, Fault> {

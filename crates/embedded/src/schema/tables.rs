@@ -54,6 +54,9 @@ pub const EVENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("events
 /// When an event expires, in milliseconds, and its number. Entries of events that were removed with
 /// their users remain.
 pub const EVENT_TIMES: TableDefinition<'_, (i64, u64), ()> = TableDefinition::new("event_times");
+/// A tenant, the time of an event of one of its users, in milliseconds, and the event's number.
+pub const EVENT_ORDER: TableDefinition<'_, (&str, i64, u64), ()> =
+    TableDefinition::new("event_order");
 /// The number of the next event; 1 where it is absent.
 pub const NEXT_EVENT: TableDefinition<'_, (), u64> = TableDefinition::new("next_event");
 /// A tenant and the number of one of its own events to the event.
@@ -117,6 +120,7 @@ macro_rules! open_each {
         $transaction.open_table(ATTRIBUTES)?;
         $transaction.open_table(EVENTS)?;
         $transaction.open_table(EVENT_TIMES)?;
+        $transaction.open_table(EVENT_ORDER)?;
         $transaction.open_table(NEXT_EVENT)?;
         $transaction.open_table(ENDED)?;
         $transaction.open_table(INBOX)?;

@@ -4,10 +4,11 @@ use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefin
 
 use crate::error::Fault;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_TIMES, EVENTS,
-    EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES,
-    INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS,
-    TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES, USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_ORDER,
+    EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS,
+    INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS,
+    TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES,
+    USERS,
 };
 use polynym_directory::encoded::event::decode_ended;
 
@@ -56,6 +57,7 @@ impl<'c, P: FnMut(Step) -> Result<(), Fault>> TableCopy<'c, P> {
             self.copy_table(ATTRIBUTES)?,
             self.copy_table(EVENTS)?,
             self.copy_table(EVENT_TIMES)?,
+            self.copy_table(EVENT_ORDER)?,
             self.copy_table(NEXT_EVENT)?,
             self.copy_table(TENANT_EVENTS)?,
             self.copy_table(TENANT_EVENT_TIMES)?,

@@ -1,12 +1,14 @@
-//! The check of the index of attributes: compares the entries that users should have with the
-//! entries that exist.
+//! The check of the index of attributes, and of the order of events: compares the entries that
+//! users should have with the entries that exist.
 
 use locality_uuid::LocalityId;
-use redb::{Range, ReadableTableMetadata};
+use redb::{Range, ReadableTable, ReadableTableMetadata, WriteTransaction};
 
 use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result};
+use crate::schema::event::StoredEvent;
 use crate::schema::index_key;
+use crate::schema::tables::{ATTRIBUTES, EVENT_ORDER};
 use crate::schema::user::StoredUser;
 use crate::setup::scoped::{UserRecords, user_records};
 use polynym_directory::{Policies, Tenant};
@@ -41,8 +43,32 @@ impl IndexCheck {
         Ok(Self { snapshot, users, is_whole, entries: None, owned: 0, policies: None })
     }
 
+    /// Adds missing entries and places, and deletes stray entries.
+    pub fn repair(
+        &mut self,
+        transaction: &WriteTransaction,
+        faults: &[IndexFault],
+    ) -> Result<(), Fault> {
+        let mut index = transaction.open_table(ATTRIBUTES)?;
+        let mut order = transaction.open_table(EVENT_ORDER)?;
+        for fault in faults {
+            match fault {
+                IndexFault::Stray(_, entry) => drop(index.remove(entry.as_slice())?),
+                IndexFault::Missing(user) => {
+                    for entry in self.missing(*user)? {
+                        index.insert(entry.as_slice(), ())?;
+                    }
+                    for (tenant, time, number) in self.unplaced(*user)? {
+                        order.insert((&*tenant, time, number), ())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The entries that a user lacks. Empty for a user that cannot be read.
-    pub fn missing(&mut self, id: LocalityId) -> Result<Vec<Vec<u8>>, Fault> {
+    fn missing(&mut self, id: LocalityId) -> Result<Vec<Vec<u8>>, Fault> {
         let Some(record) = self.snapshot.users.get(id.as_bytes())? else { return Ok(Vec::new()) };
         let Some(entries) = self.entries_of(id, record.value())? else { return Ok(Vec::new()) };
         let mut missing = Vec::new();
@@ -52,6 +78,27 @@ impl IndexCheck {
             }
         }
         Ok(missing)
+    }
+
+    /// The events of a user that have no place among those of their tenant, by tenant, time and
+    /// number. Those behind one that cannot be read are another fault.
+    fn unplaced(&self, id: LocalityId) -> Result<Vec<(String, i64, u64)>, Fault> {
+        let Some(record) = self.snapshot.users.get(id.as_bytes())? else { return Ok(Vec::new()) };
+        let head = item_result(StoredUser::read(record.value()).map(|stored| stored.head()))?;
+        let (mut unplaced, mut number) = (Vec::new(), head.unwrap_or_default().last);
+        while let Some(row) = self.snapshot.journal.events.get(number)? {
+            let row = row.value();
+            let read = StoredEvent::read(row).and_then(|event| Ok((event.place(number)?, event)));
+            let Ok((place, event)) = item_result(read)? else { break };
+            if event.user != id || event.previous >= number {
+                break;
+            }
+            if self.snapshot.journal.order.get(place)?.is_none() {
+                unplaced.push((place.0.to_owned(), place.1, place.2));
+            }
+            number = event.previous;
+        }
+        Ok(unplaced)
     }
 
     /// Whether the index has all entries of a user.
@@ -121,7 +168,7 @@ impl IndexCheck {
     fn step(&mut self) -> Result<Option<Option<IndexFault>>, Fault> {
         if let Some(row) = self.users.next() {
             let (id, record) = row?;
-            let is_complete = self.check_user(id, record.value())?;
+            let is_complete = self.check_user(id, record.value())? && self.unplaced(id)?.is_empty();
             return Ok(Some((!is_complete).then_some(IndexFault::Missing(id))));
         }
         if !self.is_whole {

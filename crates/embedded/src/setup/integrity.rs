@@ -19,7 +19,7 @@ use crate::inbox::inboxes::Inboxes;
 use crate::lookup::snapshot::{Caches, Snapshot, item_result};
 use crate::mutation::transaction::Tables;
 use crate::schema::claim::{decode_claim, encode_claim};
-use crate::schema::tables::{ATTRIBUTES, HOLD_TIMES, IDENTITIES, USERS};
+use crate::schema::tables::{HOLD_TIMES, IDENTITIES, USERS};
 use crate::schema::user::{StoredUser, decode_without_attributes};
 use crate::setup::bulk_check::BulkCheck;
 use crate::setup::content_check::ContentCheck;
@@ -115,19 +115,7 @@ impl IntegritySession {
         let mut check = IndexCheck::new(self.snapshot()?, &Scope::default())?;
         let mut transaction = self.open.database.begin_write()?;
         transaction.set_quick_repair(true);
-        {
-            let mut index = transaction.open_table(ATTRIBUTES)?;
-            for fault in faults {
-                match fault {
-                    IndexFault::Stray(_, entry) => drop(index.remove(entry.as_slice())?),
-                    IndexFault::Missing(user) => {
-                        for entry in check.missing(*user)? {
-                            index.insert(entry.as_slice(), ())?;
-                        }
-                    }
-                }
-            }
-        }
+        check.repair(&transaction, faults)?;
         self.open.commit(transaction)
     }
 

@@ -4,7 +4,7 @@ use polynym_identifier::RULES_VERSION;
 use polynym_store_common::unsupported::advice;
 
 /// The current version of the schema.
-pub const VERSION: i64 = 15;
+pub const VERSION: i64 = 16;
 /// The oldest version of the schema that this program supports. `store upgrade` takes such a store
 /// to the newest one, while programs of both versions work on it.
 pub const OLDEST: i64 = VERSION;

@@ -46,7 +46,8 @@ impl Transaction<'_> {
         if let Some(event) = event {
             let expiry = mutation.now.time.plus(mutation.policies.history_retention);
             let buckets = tail.add(before, event, &names);
-            let statements = buckets.into_iter().map(|bucket| bucket.statement(id, expiry));
+            let statements =
+                buckets.into_iter().map(|bucket| bucket.statement(&mutation.tenant, id, expiry));
             self.update_many(JOURNAL, statements.collect()).await?;
         }
         Ok(tail)

@@ -2,6 +2,7 @@
 
 pub mod ended;
 pub mod journal;
+pub mod newest;
 mod pasts;
 pub mod read;
 pub mod shorten;

@@ -74,7 +74,7 @@ impl Collections {
         self.add(&mut page, &tail.events).await?;
         buckets.sort_unstable_by(|(one, _), (other, _)| other.cmp(one));
         for (_, bucket) in buckets {
-            self.add(&mut page, &Bucket::events(&bucket)?).await?;
+            self.add(&mut page, &Bucket::found_events(&bucket, &user.tenant)?).await?;
         }
         let events = page.events;
         Ok(Past::new(user, events, tenant))

@@ -12,7 +12,7 @@ use crate::schema::bson::{by_id, id_of, id_value, raw};
 use crate::schema::fields::{JOURNAL, REQUESTS, USERS};
 use crate::schema::preserved::with_epoch;
 use crate::schema::request::{StoredRequest, document_of, request_id};
-use crate::schema::tail::Tail;
+use crate::schema::tail::{Bucket, Tail};
 use crate::schema::user::{StoredUser, user_document};
 use polynym_directory::{Event, IdempotencyKey, Mutation, ReadRequest, ReadSet, Record, WriteSet};
 use polynym_store_common::searched::IndexedAttributes;
@@ -89,7 +89,8 @@ impl Transaction<'_> {
             if let Some(event) = events.get(&id) {
                 let expiry = event.time.plus(mutation.policies.history_retention);
                 let large = tail.add(None, event, &names);
-                buckets.extend(large.into_iter().map(|bucket| bucket.statement(id, expiry)));
+                let statement = |bucket: Bucket| bucket.statement(&mutation.tenant, id, expiry);
+                buckets.extend(large.into_iter().map(statement));
             }
             let document = user_document(record, tokens, &tail, self.written_revision(id));
             raw(&with_epoch(document, self.epoch, None))

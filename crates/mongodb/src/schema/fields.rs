@@ -14,7 +14,7 @@ pub const REQUESTS: &str = "requests";
 pub const TENANTS: &str = "tenants";
 /// The names of attributes, by tenant and number of the document.
 pub const NAMES: &str = "names";
-/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`].
+/// Parts of histories: [`EVENTS`], [`EXPIRES_AT`]; of users also [`TENANT`] and their times.
 pub const JOURNAL: &str = "journal";
 /// Ended ownerships by their identity keys: [`OWNERSHIPS`], [`EXPIRES_AT`].
 pub const ENDED: &str = "ended";
@@ -52,7 +52,7 @@ pub const META_RULES_VERSION: &str = "n";
 pub const META_NEXT_RULES_VERSION: &str = "m";
 /// Of the schema: the key of tokens.
 pub const META_TOKEN_KEY: &str = "k";
-/// Of a user or a bulk change: the name of its tenant.
+/// Of a user, a part of its history, or a bulk change: the name of its tenant.
 pub const TENANT: &str = "t";
 /// Of a batch of the list of a bulk change: the ids of the users.
 pub const LISTED: &str = "l";

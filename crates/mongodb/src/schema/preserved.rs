@@ -8,11 +8,11 @@ use crate::schema::bson::{read_fields, required};
 use crate::schema::fields::{
     EPOCH, EXPIRES_AT, ID, POLICIES, PRIVATE, REVISION, TAIL, TENANT, WIRE,
 };
-use crate::schema::tail::Tail;
+use crate::schema::tail::{TIMES, Tail};
 
 /// The fields of users and of tenants that this program supports.
-const USER_FIELDS: [&str; 9] =
-    [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES, TAIL];
+const USER_FIELDS: [&str; 10] =
+    [ID, REVISION, TENANT, WIRE, PRIVATE, EXPIRES_AT, EPOCH, ATTRIBUTES, TAIL, TIMES];
 const TENANT_FIELDS: [&str; 4] = [ID, REVISION, POLICIES, EPOCH];
 
 /// The preserved parts of the document of a user or a tenant.

@@ -10,11 +10,16 @@ use prost::Message;
 use crate::client::error::Fault;
 use crate::schema::bson::{bytes, date, read_fields, required};
 use crate::schema::event::encode_stored_event;
-use crate::schema::fields::{EVENTS, EXPIRES_AT, ID};
+use crate::schema::fields::{EVENTS, EXPIRES_AT, ID, TENANT};
 use polynym_directory::{
-    Event, Record, Timestamp, encoded::event::time_of, mutation::journal::beginning,
+    Event, Record, Tenant, Timestamp, encoded::event::time_of, mutation::journal::beginning,
 };
 use polynym_store_common::attribute_names::KnownNames;
+
+/// Of a user or a bucket: the times of the events in its tail or in the bucket, from the oldest on.
+pub const TIMES: &str = "s";
+/// The name of the index of times.
+pub const TIMES_INDEX: &str = "t_1_s_-1__id_1";
 
 /// The limits of a tail.
 pub const MAX_EVENTS: usize = 8;
@@ -117,6 +122,28 @@ impl Tail {
     }
 }
 
+/// The times of stored events, as [`TIMES`] has them. One that cannot be read has none.
+pub fn times_of(events: &[Vec<u8>]) -> Vec<Bson> {
+    events.iter().filter_map(|event| time_of(event).ok()).map(date).collect()
+}
+
+/// The times in a document.
+pub fn read_times(document: &RawDocument) -> Result<Vec<Timestamp>, Fault> {
+    let [times] = read_fields(document, [TIMES])?;
+    let times = required(TIMES, times, RawBsonRef::as_array)?;
+    let time = |time: Option<RawBsonRef<'_>>| {
+        let time = required(TIMES, time, RawBsonRef::as_datetime)?;
+        Ok(Timestamp::from_millis(time.timestamp_millis()))
+    };
+    times.into_iter().map(|item| time(item.ok())).collect()
+}
+
+/// Whether a document has the times of these events.
+pub fn has_times_of(document: &RawDocument, events: &[Vec<u8>]) -> bool {
+    let times = read_times(document).unwrap_or_default();
+    times.into_iter().map(date).eq(times_of(events))
+}
+
 /// Whether events fit one tail.
 fn fits<'e>(events: impl IntoIterator<Item = &'e Vec<u8>>) -> bool {
     let (mut count, mut bytes) = (0, 0);
@@ -130,10 +157,21 @@ fn fits<'e>(events: impl IntoIterator<Item = &'e Vec<u8>>) -> bool {
 impl Bucket {
     /// The statement that writes the bucket of a user, which expires at `expiry`. It may exist
     /// already if users were restored from an older backup.
-    pub fn statement(self, user: LocalityId, expiry: Timestamp) -> Document {
-        let id = bucket_id(user, self.first);
-        let bucket = doc! { EVENTS: encode_bucket(self.events), EXPIRES_AT: date(expiry) };
+    pub fn statement(self, tenant: &Tenant, user: LocalityId, expiry: Timestamp) -> Document {
+        let (id, times) = (bucket_id(user, self.first), times_of(&self.events));
+        let events = encode_bucket(self.events);
+        let name = tenant.as_str();
+        let bucket = doc! { EVENTS: events, EXPIRES_AT: date(expiry), TENANT: name, TIMES: times };
         doc! { "q": { ID: id }, "u": bucket, "upsert": true }
+    }
+
+    /// The events of a document of this tenant, in order. Fails unless their times find it.
+    pub fn found_events(document: &RawDocument, tenant: &Tenant) -> Result<Vec<Vec<u8>>, Fault> {
+        let events = Self::events(document)?;
+        let [name] = read_fields(document, [TENANT])?;
+        let is_of_tenant = name.and_then(RawBsonRef::as_str) == Some(tenant.as_str());
+        let is_found = is_of_tenant && has_times_of(document, &events);
+        is_found.then_some(events).ok_or_else(|| Fault::damaged("a bucket without its times"))
     }
 
     /// The events of a document, in order.

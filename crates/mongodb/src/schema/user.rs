@@ -9,7 +9,7 @@ use crate::client::error::Fault;
 use crate::schema::attributes::{ATTRIBUTES, attribute_array, read_attributes};
 use crate::schema::bson::{as_id, bytes, date, id_value, read_fields, required};
 use crate::schema::fields::{EXPIRES_AT, ID, PRIVATE, REVISION, TAIL, TENANT, WIRE};
-use crate::schema::tail::Tail;
+use crate::schema::tail::{TIMES, Tail, times_of};
 use polynym_directory::{
     EncodedUser, ExpiredUser, ItemError, Record, Tenant, Timestamp, Value,
     encoded::attributes::encode_value,
@@ -93,6 +93,7 @@ pub fn user_document(
 
     if tail.count > 0 {
         document.insert(TAIL, bytes(tail.encode_to_vec()));
+        document.insert(TIMES, times_of(&tail.events));
     }
     if let Some(time) = record.expires_at() {
         document.insert(EXPIRES_AT, date(time));

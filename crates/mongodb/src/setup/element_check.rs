@@ -1,4 +1,4 @@
-//! The check of the elements by which users are searched. MongoDB maintains the index; a document
+//! The check of the elements by which users are searched, and of the times of their events. MongoDB maintains the index; a document
 //! has its entries beside the user from whose fields they are derived.
 
 use locality_uuid::LocalityId;
@@ -8,17 +8,22 @@ use tokio::time::Instant;
 use crate::database::collections::Collections;
 use crate::mutation::commit_gate::CommitGate;
 use crate::schema::attributes::{ATTRIBUTES, field_array, parted};
+use crate::schema::fields::TAIL;
+use crate::schema::tail::{Tail, has_times_of};
 use crate::schema::user::StoredUser;
 use polynym_directory::Error;
 use polynym_store_common::integrity::{IndexFault, index_repair};
 
-/// The fault of a user whose elements differ from its fields. Users that cannot be read have other
+/// The fault of a user whose elements differ from its fields, or whose times differ from its
+/// history. Users that cannot be read have other
 /// faults.
 pub fn index_fault(document: &RawDocument) -> Option<IndexFault> {
     let stored = StoredUser::read(document).ok()?;
     let (fields, _) = parted(document.get(ATTRIBUTES).ok()?).ok()?;
     let user = stored.decode_without_attributes().ok()?.user;
-    let differs = user.id == stored.id && field_array(&user) != fields;
+    let tail = Tail::of(document.get(TAIL).ok()?).ok()?;
+    let has_times = tail.count == 0 || has_times_of(document, &tail.events);
+    let differs = user.id == stored.id && (field_array(&user) != fields || !has_times);
     differs.then_some(IndexFault::Missing(stored.id))
 }
 

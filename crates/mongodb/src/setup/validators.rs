@@ -10,6 +10,7 @@ use crate::schema::fields::{
     PRIVATE, REQUEST_HASH, REQUESTS, RESOLUTION, REVISION, RUNNING, SERVERS, SESSIONS, TENANT,
     TENANTS, TIME, USAGE, USER, USERS, WIRE,
 };
+use crate::schema::tail::{TIMES, TIMES_INDEX};
 use crate::search::names::{FIRST, NAMES_FIELD, SINCE};
 use polynym_directory::IdempotencyKey;
 
@@ -94,6 +95,7 @@ fn fields(collection: &str) -> (Vec<&'static str>, Document) {
                 WIRE: { "bsonType": "binData" },
                 PRIVATE: { "bsonType": "binData" },
                 EXPIRES_AT: { "bsonType": "date" },
+                TIMES: { "bsonType": "array", "items": { "bsonType": "date" } },
             },
         ),
         IDENTITIES => (
@@ -156,9 +158,11 @@ fn server_fields() -> (Vec<&'static str>, Document) {
 /// The fields of [`JOURNAL`] and [`ENDED`].
 fn history_fields(collection: &str) -> (Vec<&'static str>, Document) {
     let date = doc! { "bsonType": "date" };
+    let times = doc! { "bsonType": "array", "items": date.clone() };
     if collection == JOURNAL {
         let bytes = doc! { "bsonType": "binData" };
-        let types = doc! { ID: bytes.clone(), EVENTS: bytes, EXPIRES_AT: date };
+        let mut types = doc! { ID: bytes.clone(), EVENTS: bytes, EXPIRES_AT: date.clone() };
+        types.extend(doc! { TENANT: { "bsonType": "string" }, TIMES: times });
         return (vec![ID, EVENTS, EXPIRES_AT], types);
     }
     let list = doc! { "bsonType": "array", "items": { "bsonType": "object" } };
@@ -215,6 +219,11 @@ fn by_attributes() -> Document {
     doc! { "key": { TENANT: 1, key: 1, value: 1, ID: 1 }, "name": ATTRIBUTES_INDEX }
 }
 
+/// The index of the times of events, from the newest on.
+fn by_times() -> Document {
+    doc! { "key": { TENANT: 1, TIMES: -1, ID: 1 }, "name": TIMES_INDEX }
+}
+
 /// The index by which the server deletes expired documents.
 fn expiring() -> Document {
     doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "expireAfterSeconds": GRACE_SECONDS }
@@ -228,7 +237,7 @@ pub fn indexes(collection: &str) -> Vec<Document> {
         USERS => {
             let expiry = doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true };
             let of_tenant = doc! { "key": { TENANT: 1, ID: 1 }, "name": "t_1__id_1" };
-            vec![expiry, of_tenant, by_attributes()]
+            vec![expiry, of_tenant, by_attributes(), by_times()]
         }
         IDENTITIES => vec![doc! {
             "key": { HOLD: 1 },
@@ -236,7 +245,8 @@ pub fn indexes(collection: &str) -> Vec<Document> {
             "sparse": true,
             "expireAfterSeconds": GRACE_SECONDS,
         }],
-        JOURNAL | NOTICES => vec![expiring()],
+        JOURNAL => vec![expiring(), by_times()],
+        NOTICES => vec![expiring()],
         BULK => vec![doc! { "key": { EXPIRES_AT: 1 }, "name": "d_1", "sparse": true }],
         USAGE => {
             let of_tenant = doc! { TENANT: 1, RESOLUTION: 1, PERIOD: 1 };

@@ -1,6 +1,6 @@
 //! Histories: what changed, when and by whom, of a user, a caller or an operation.
 
-mod changes;
+mod audit;
 mod operation;
 mod period;
 mod progress;
@@ -17,8 +17,8 @@ use crate::console::Shared;
 pub fn router() -> Router<Arc<Shared>> {
     Router::new()
         .route("/users/{user}/history", get(user::page))
-        .route("/changes", get(changes::form).post(changes::submit))
-        .route("/changes/{id}", get(changes::page))
+        .route("/audit", get(audit::all).post(audit::submit))
+        .route("/audit/{id}", get(audit::page))
         .route("/operations/{operation}", get(operation::page))
         .route("/operations/{operation}/undo", get(operation::preview).post(operation::undo))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::changes::{self, Changes};
+use super::audit::{self, Changes};
 use super::period::{PAGE_SIZE, Period};
 use super::progress::{self, Undoing};
 use crate::console::Shared;
@@ -32,8 +32,8 @@ pub async fn page(
         page_token: after,
         ..Default::default()
     };
-    let commands = changes::commands(&tenant, &request);
-    let changes = changes::read(&visit.client(&tenant), request).await?;
+    let commands = audit::commands(&tenant, &request);
+    let changes = audit::read(&visit.client(&tenant), request).await?;
     let next = match &*changes.token {
         "" => String::new(),
         token => Period::default().next(token),

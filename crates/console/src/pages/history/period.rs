@@ -1,6 +1,6 @@
 //! The period and the kind of events that somebody asks for.
 
-use polynym_presentation::event::KINDS;
+use polynym_presentation::event::{KINDS, Words};
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -33,8 +33,8 @@ pub struct Choice {
 impl Period {
     /// The kinds of events to choose.
     pub fn choices(&self) -> Vec<Choice> {
-        let choice = |&(kind, name): &_| {
-            let number = i32::from(kind);
+        let choice = |words: &Words| {
+            let (number, name) = (i32::from(words.kind), words.word);
             Choice { number, name, is_chosen: self.kind == number.to_string() }
         };
         KINDS.iter().map(choice).collect()

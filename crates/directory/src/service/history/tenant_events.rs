@@ -1,6 +1,7 @@
-//! Pages of the events of all users of a tenant, by caller and operation.
+//! Pages of the events of all users of a tenant, the newest first.
 
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use locality_uuid::LocalityId;
 use prost::Message;
@@ -9,29 +10,25 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::encoded::event::event_message;
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
-use crate::model::record::Record;
-use crate::model::user::State;
+use crate::model::user::{State, User};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
-use crate::service::log_pause::LogPause;
-use crate::service::mutate::write::SKEW;
 use crate::service::parse::check_range;
 use crate::service::purpose::began_after;
 use crate::service::scan_pace::Pace;
 use crate::service::search::page_size;
-use crate::stores::{LIST_BYTES, PageLimit};
+use crate::stores::{EventPosition, LIST_BYTES, PageLimit};
+use crate::text::check_text;
 use crate::timestamp::Timestamp;
 use crate::tokens::sealed::{SealedToken, TokenPayload};
+use crate::view::View;
 
-/// Users in one read.
+/// The most events in one read.
 const READ_BATCH: usize = 256;
-/// Reads of users for one page, which ends early after them.
-const MAX_SCANS: usize = 16;
-/// Reads of histories for one page, which ends early after them.
-const MAX_HISTORY_READS: usize = 1_024;
-
-/// The pause between two lines of the log about histories that cannot be read.
-static UNREADABLE_LOG: LogPause = LogPause::new(Duration::from_secs(1));
+/// The events that are read for one page, which ends early after them.
+const MAX_EVENTS_READ: u64 = 4_096;
+/// The reads for one page: a store may return fewer events than fit, even none.
+const MAX_READS: usize = 128;
 
 /// A request for the events of a tenant's users.
 #[derive(Clone, Debug, Default)]
@@ -46,6 +43,8 @@ pub struct EventsRequest<'r> {
     pub caller: &'r str,
     /// The operation; empty for all.
     pub operation_id: &'r str,
+    /// A part of the reason, in letters of either case; empty for all.
+    pub reason: &'r str,
     /// The most events; 0 for the default.
     pub page_size: i32,
     /// The token of the page; empty for the first.
@@ -55,25 +54,28 @@ pub struct EventsRequest<'r> {
 /// A page of events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EventsPage {
-    /// The events, by the ids of users, those of one user from the newest to the oldest.
+    /// The events, the newest first.
     pub events: Vec<Event>,
     /// The token of the next page; empty after the last.
     pub next_page_token: String,
-    /// The users that were read.
-    pub users_read: u64,
-    /// Users among them whose records or histories cannot be read: the list lacks their events.
-    pub unreadable: Vec<LocalityId>,
+    /// The display names of the users of the events, also of the others that they name.
+    pub names: BTreeMap<LocalityId, String>,
+    /// The events that were read.
+    pub events_read: u64,
+    /// Users whose records or events cannot be read: the list lacks their events.
+    pub unreadable: BTreeSet<LocalityId>,
 }
 
 /// A page in the making.
 struct Reading<'r> {
     request: EventsRequest<'r>,
-    from: Timestamp,
+    times: Range<Timestamp>,
+    /// The wanted part of the reason, in lowercase.
+    reason: String,
     limit: PageLimit,
-    history_reads: usize,
-    position: EventsPosition,
+    /// The position of the last event that was read.
+    position: Option<EventPosition>,
     page: EventsPage,
-    pace: Pace,
 }
 
 impl Directory {
@@ -88,138 +90,117 @@ impl Directory {
     ) -> Result<EventsPage, Error> {
         let size = page_size(request.page_size)?;
         check_range(request.from, request.to)?;
+        check_text("reason", request.reason)?;
         let policies = self.policies(&context.tenant).await?;
         let (query, now) = (query_hash(context, &request), context.now.time);
         let token_key = &self.backend.token_key;
-        let position = SealedToken::open_page(token_key, request.page_token, query, now)?;
+        let token: Option<EventsPosition> =
+            SealedToken::open_page(token_key, request.page_token, query, now)?;
         let oldest = policies.history_begins(context.now.earliest());
         let bounds = [request.from, began_after(request.operation_id)].into_iter().flatten();
+        let begin = bounds.fold(oldest, Timestamp::max);
         let mut reading = Reading {
-            from: bounds.fold(oldest, Timestamp::max),
+            times: begin..request.to.unwrap_or(Timestamp::MAX),
+            reason: request.reason.to_lowercase(),
             limit: PageLimit::new(size, LIST_BYTES),
-            history_reads: 0,
-            position: position.unwrap_or_default(),
+            position: token.and_then(EventsPosition::read),
             page: EventsPage::default(),
-            pace: Pace::default(),
             request,
         };
-        let mut is_complete = false;
-        for _ in 0..MAX_SCANS {
-            reading.pace.rest().await;
-            let search = &self.backend.search;
-            let after = reading.position.after();
-            let scanned = search.scan(&context.tenant, after, READ_BATCH).await?;
-            let has_room = self.add_events(context, &mut reading, &scanned.users).await?;
-            is_complete = has_room && scanned.next.is_none();
-            if !has_room || is_complete {
-                break;
-            }
+        if !self.fill(context, &mut reading).await? {
+            let payload = EventsPosition::of(reading.position);
+            reading.page.next_page_token =
+                SealedToken { query, issued: now, payload }.seal(token_key);
         }
-        if !is_complete {
-            let token = SealedToken { query, issued: now, payload: reading.position };
-            reading.page.next_page_token = token.seal(token_key);
-        }
+        self.name_users(context, &mut reading.page).await?;
         Ok(reading.page)
     }
 
-    /// Adds the events of these users. Returns false once the page has no room.
-    async fn add_events(
+    /// Reads events into the page. Returns whether there are no more.
+    async fn fill(
         &self,
         context: &RequestContext<'_>,
         reading: &mut Reading<'_>,
-        users: &[Result<Record, LocalityId>],
     ) -> Result<bool, Error> {
-        for user in users {
-            let record = match user {
-                Ok(record) => record,
-                Err(id) => {
-                    reading.pass_unreadable(*id);
-                    continue;
-                }
-            };
-            let is_purged = matches!(record.user.state, State::Deleted { purge_time, .. }
-                if context.now.is_past(purge_time));
-            let may_have_events = record.may_have_changed_since(reading.from.minus(SKEW));
-            // The events of a user who was imported meanwhile are no part of the list: its position
-            // is already behind that user.
-            let is_passed = reading.position.user().is_some_and(|next| record.id() < next);
-            let is_candidate = may_have_events && !is_purged && !is_passed;
-            let added = match is_candidate {
-                true => self.add_events_of(context, reading, record.id()).await,
-                false => Ok(true),
-            };
-            match added {
-                Ok(true) => reading.pass(record.id()),
-                Ok(false) => return Ok(false),
-                Err(error @ Error::Internal(_)) => {
-                    let user = record.id();
-                    if UNREADABLE_LOG.is_over() {
-                        let error = error.with_causes();
-                        tracing::error!(%user, error, "the history of a user cannot be read");
-                    }
-                    reading.pass_unreadable(user);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Adds the events of a user. Returns false once the page has no room.
-    async fn add_events_of(
-        &self,
-        context: &RequestContext<'_>,
-        reading: &mut Reading<'_>,
-        user: LocalityId,
-    ) -> Result<bool, Error> {
-        loop {
-            if reading.history_reads == MAX_HISTORY_READS || reading.limit.items() == 0 {
-                return Ok(false);
-            }
-            reading.history_reads += 1;
-            reading.pace.rest().await;
-            let (cursor, limit) = (reading.position.cursor_of(user), reading.limit);
-            let histories = &self.backend.histories;
-            let read = histories.history(&context.tenant, user, cursor, limit).await?;
-            let Some(part) = read else { return Ok(true) };
-            let is_past =
-                part.events.last().is_some_and(|last| last.time < reading.from.minus(SKEW));
-            if part.events.is_empty() && part.next.is_some() {
-                return Ok(false);
-            }
-            for event in part.events {
+        let mut pace = Pace::default();
+        for _ in 0..MAX_READS {
+            pace.rest().await;
+            let limit = PageLimit::new(reading.batch(), LIST_BYTES);
+            let (histories, times) = (&self.backend.histories, reading.times.clone());
+            let part =
+                histories.newest_events(&context.tenant, times, reading.position, limit).await?;
+            reading.page.unreadable.extend(part.unreadable);
+            for (position, event) in part.events {
+                reading.page.events_read += 1;
                 if reading.is_wanted(&event) {
-                    // The store applied this limit to the events, wanted or not.
-                    let _ = reading.limit.take_message(&event_message(&event));
+                    if !reading.limit.take_message(&event_message(&event)) {
+                        return Ok(false);
+                    }
                     reading.page.events.push(event);
                 }
+                reading.position = Some(position);
             }
-            match part.next.filter(|_| !is_past) {
-                Some(next) => reading.position.stop_at(user, next),
-                None => return Ok(true),
+            if part.next.is_none() {
+                return Ok(true);
+            }
+            reading.position = part.next;
+            if reading.limit.items() == 0 || reading.page.events_read >= MAX_EVENTS_READ {
+                break;
             }
         }
+        Ok(false)
+    }
+
+    /// Removes the events of users who are gone, or count as gone, and of those who cannot be read.
+    /// Adds the names of the others.
+    async fn name_users(
+        &self,
+        context: &RequestContext<'_>,
+        page: &mut EventsPage,
+    ) -> Result<(), Error> {
+        let users =
+            page.events.iter().flat_map(|event| [Some(event.user), event.changes.other_user]);
+        let users = Vec::from_iter(users.flatten().collect::<BTreeSet<_>>());
+        let mut left = users.as_slice();
+        while !left.is_empty() {
+            let found = self.backend.lookups.get(&context.tenant, left, View::Basic).await?;
+            let (read, rest) = left.split_at(found.len().clamp(1, left.len()));
+            for (id, user) in read.iter().zip(found) {
+                match user.map(|user| user.map(|user| user.decode())) {
+                    Ok(Some(Ok(user))) if is_purged(&user, context) => {}
+                    Ok(Some(Ok(user))) => drop(page.names.insert(*id, user.display_name)),
+                    Ok(None) => {}
+                    Ok(Some(Err(_))) | Err(_) => drop(page.unreadable.insert(*id)),
+                }
+            }
+            left = rest;
+        }
+        page.events.retain(|event| page.names.contains_key(&event.user));
+        Ok(())
     }
 }
 
-impl Reading<'_> {
-    fn pass(&mut self, user: LocalityId) {
-        self.page.users_read += 1;
-        self.position.pass(user);
-    }
+/// Whether a user counts as gone.
+fn is_purged(user: &User, context: &RequestContext<'_>) -> bool {
+    matches!(user.state, State::Deleted { purge_time, .. } if context.now.is_past(purge_time))
+}
 
-    fn pass_unreadable(&mut self, user: LocalityId) {
-        self.page.unreadable.push(user);
-        self.pass(user);
+impl Reading<'_> {
+    /// The most events of the next read: those of the page, unless some may not be wanted.
+    fn batch(&self) -> usize {
+        let EventsRequest { kinds, caller, operation_id, reason, .. } = &self.request;
+        let are_all_wanted =
+            kinds.is_empty() && [caller, operation_id, reason].iter().all(|text| text.is_empty());
+        if are_all_wanted { self.limit.items().min(READ_BATCH) } else { READ_BATCH }
     }
 
     fn is_wanted(&self, event: &Event) -> bool {
-        let EventsRequest { to, kinds, caller, operation_id, .. } = &self.request;
-        event.time >= self.from
-            && to.is_none_or(|to| event.time < to)
+        let EventsRequest { kinds, caller, operation_id, reason, .. } = &self.request;
+        self.times.contains(&event.time)
             && (kinds.is_empty() || kinds.iter().any(|kind| event.is_of(*kind)))
             && (caller.is_empty() || event.origin.caller == *caller)
             && (operation_id.is_empty() || event.origin.operation_id == *operation_id)
+            && (reason.is_empty() || event.origin.reason.to_lowercase().contains(&self.reason))
     }
 }
 
@@ -233,7 +214,7 @@ fn query_hash(context: &RequestContext<'_>, request: &EventsRequest<'_>) -> u64 
     for kind in &request.kinds {
         hash.update(&[*kind as u8]);
     }
-    for text in [context.tenant.as_str(), request.caller, request.operation_id] {
+    for text in [context.tenant.as_str(), request.caller, request.operation_id, request.reason] {
         hash.update(&(text.len() as u64).to_le_bytes());
         hash.update(text.as_bytes());
     }
@@ -243,47 +224,32 @@ fn query_hash(context: &RequestContext<'_>, request: &EventsRequest<'_>) -> u64 
 /// The position in a page token.
 #[derive(Clone, PartialEq, Message)]
 struct EventsPosition {
-    /// The last user whose events are all read; empty for none.
-    #[prost(bytes = "vec", tag = "3")]
-    after: Vec<u8>,
-    /// The cursor in the history of `user`.
-    #[prost(uint64, optional, tag = "4")]
-    cursor: Option<u64>,
-    /// The user whose events are read in part; empty for none.
-    #[prost(bytes = "vec", tag = "5")]
+    /// The time in milliseconds.
+    #[prost(int64, tag = "3")]
+    time: i64,
+    /// The bytes of the user's id.
+    #[prost(bytes = "vec", tag = "4")]
     user: Vec<u8>,
+    /// The number.
+    #[prost(uint64, tag = "5")]
+    number: u64,
 }
 
 impl EventsPosition {
-    fn after(&self) -> Option<LocalityId> {
-        <[u8; 16]>::try_from(&*self.after).ok().map(LocalityId::from)
+    fn of(position: Option<EventPosition>) -> Self {
+        let Some(EventPosition { time, user, number }) = position else { return Self::default() };
+        Self { time: time.as_millis(), user: user.as_bytes().to_vec(), number }
     }
 
-    fn user(&self) -> Option<LocalityId> {
-        <[u8; 16]>::try_from(&*self.user).ok().map(LocalityId::from)
-    }
-
-    /// The cursor in the history of a user; none to begin with its newest events.
-    fn cursor_of(&self, user: LocalityId) -> Option<u64> {
-        self.cursor.filter(|_| self.user() == Some(user))
-    }
-
-    /// Stops within the history of a user.
-    fn stop_at(&mut self, user: LocalityId, cursor: u64) {
-        (self.user, self.cursor) = (user.as_bytes().to_vec(), Some(cursor));
-    }
-
-    /// Passes a user.
-    fn pass(&mut self, user: LocalityId) {
-        self.after = user.as_bytes().to_vec();
-        if self.user().is_some_and(|next| next <= user) {
-            (self.user, self.cursor) = (Vec::new(), None);
-        }
+    /// The position; none for the first page.
+    fn read(self) -> Option<EventPosition> {
+        let user = LocalityId::from(<[u8; 16]>::try_from(&*self.user).ok()?);
+        Some(EventPosition { time: Timestamp::from_millis(self.time), user, number: self.number })
     }
 }
 
 impl TokenPayload for EventsPosition {
-    const KIND: u64 = 0x706f_6c79_6e79_6d08;
+    const KIND: u64 = 0x706f_6c79_6e79_6d0b;
     const OTHER_QUERY: &'static str = "belongs to another list of events: caller, operation, \
-        times and types must be those of the first page";
+        reason, times and types must be those of the first page";
 }

@@ -1,0 +1,231 @@
+//! Lines of the audit: a sentence for each change.
+
+use std::collections::BTreeMap;
+
+use polynym_presentation::event::words_of;
+use polynym_proto::v1;
+use v1::{EventType, State};
+
+use super::Time;
+use super::event::{ChangeView, changes};
+use super::text::cut;
+
+/// The changes that a line shows.
+const MAX_CHANGES: usize = 2;
+/// The characters of what changed.
+const MAX_DETAIL: usize = 120;
+/// The users of an operation that a line names.
+const MAX_NAMES: usize = 3;
+
+/// A user in a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The id.
+    pub id: String,
+    /// The name; the beginning of the id if it has none, or is gone.
+    pub name: String,
+}
+
+/// A change, or the changes of one kind that an operation made one after the other.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// When it happened.
+    pub time: Option<Time>,
+    /// The day, such as `2026-11-30`.
+    day: String,
+    /// The time of day, such as `14:40`.
+    pub clock: String,
+    /// A period with this change alone, for addresses: from, to.
+    pub instant: (String, String),
+    /// The name of the caller.
+    pub caller: String,
+    /// What the caller did, such as `linked an identity to`.
+    pub action: &'static str,
+    /// The users whom it did it to: some of them.
+    pub users: Vec<Person>,
+    /// The number of users.
+    pub count: usize,
+    /// The word before the other user.
+    pub joiner: &'static str,
+    /// The other user.
+    pub other: Option<Person>,
+    /// What changed, in short.
+    pub detail: String,
+    /// The caller's reason.
+    pub reason: String,
+    /// The id of the operation.
+    pub operation: String,
+    kind: EventType,
+    request: (String, i64),
+}
+
+/// The lines of one day.
+#[derive(Clone, Debug)]
+pub struct Day {
+    /// The date.
+    pub date: String,
+    /// The lines, the newest first.
+    pub lines: Vec<Line>,
+}
+
+/// Lines that are being made, the newest first.
+#[derive(Default)]
+pub struct Lines(Vec<Line>);
+
+impl Lines {
+    /// The number of lines.
+    pub const fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds the events of a page. Those of one kind that an operation made one after the other are
+    /// one line, if they are to be joined.
+    pub fn add(&mut self, page: &v1::ListEventsResponse, joins: bool) {
+        let names = Names::of(page);
+        for event in &page.events {
+            let line = Line::of(event, &names);
+            if self
+                .0
+                .iter()
+                .rev()
+                .take_while(|known| known.request == line.request)
+                .any(|known| known.is_other_side(&line))
+            {
+                continue;
+            }
+            match self.0.last_mut() {
+                Some(last) if joins && last.is_of_same_operation(&line) => last.join(line),
+                _ => self.0.push(line),
+            }
+        }
+    }
+
+    /// The lines by day.
+    pub fn days(self) -> Vec<Day> {
+        let mut days: Vec<Day> = Vec::new();
+        for line in self.0 {
+            match days.last_mut() {
+                Some(day) if day.date == line.day => day.lines.push(line),
+                _ => days.push(Day { date: line.day.clone(), lines: vec![line] }),
+            }
+        }
+        days
+    }
+}
+
+/// The names of the users of a page: the present ones, and those that merged users had.
+struct Names<'p> {
+    present: &'p BTreeMap<String, String>,
+    former: BTreeMap<&'p str, String>,
+}
+
+impl<'p> Names<'p> {
+    fn of(page: &'p v1::ListEventsResponse) -> Self {
+        let merged = page.events.iter().filter(|event| is_merged(event));
+        let former = merged.filter_map(|event| {
+            let changes = changes(event.change_set()?);
+            let name = changes.into_iter().find(|change| change.name == "display name")?.before;
+            Some((&*event.user_id, name))
+        });
+        Self { present: &page.display_names, former: former.collect() }
+    }
+
+    fn person(&self, id: &str) -> Person {
+        let mut names = [self.present.get(id), self.former.get(id)].into_iter().flatten();
+        let name = names.find(|name| !name.is_empty());
+        Person { id: id.to_owned(), name: name.cloned().unwrap_or_else(|| cut(id, 8)) }
+    }
+}
+
+impl Line {
+    fn of(event: &v1::Event, names: &Names<'_>) -> Self {
+        let person = |id: &str| names.person(id);
+        let set = event.change_set();
+        let other = set.map(|set| &*set.other_user_id).filter(|id| !id.is_empty()).map(person);
+        let (kind, user) = (event.event_type(), person(&event.user_id));
+        let is_merge = kind == EventType::UserMerged && other.is_some();
+        let (user, other) = match other {
+            Some(merged) if is_merge && !is_merged(event) => (merged, Some(user)),
+            other => (user, other),
+        };
+        let time = Time::of(event.time.as_ref());
+        let iso = time.as_ref().map_or("", |time| &time.iso);
+        let (day, clock) = (iso.get(..10).unwrap_or_default(), iso.get(11..16).unwrap_or_default());
+        Self {
+            day: day.to_owned(),
+            clock: clock.to_owned(),
+            instant: polynym_presentation::time::span(event.time.as_ref(), 1),
+            caller: event.caller.clone(),
+            action: words_of(event).map_or("changed", |words| words.action),
+            users: vec![user],
+            count: 1,
+            joiner: if is_merge { "into" } else { "and" },
+            other,
+            detail: set.map(|set| detail(&changes(set))).unwrap_or_default(),
+            reason: event.reason.clone(),
+            operation: event.operation_id.clone(),
+            kind,
+            request: (event.request_id.clone(), event.time.map_or(0, |time| time.seconds)),
+            time,
+        }
+    }
+
+    /// Whether another event of the same call says the same of the other user.
+    fn is_other_side(&self, line: &Self) -> bool {
+        let sides =
+            |line: &Self| line.other.clone().map(|other| (line.users[0].id.clone(), other.id));
+        let (Some((one, two)), Some((three, four))) = (sides(self), sides(line)) else {
+            return false;
+        };
+        let is_same_pair = (one == three && two == four) || (one == four && two == three);
+        is_same_pair && self.kind == line.kind && self.time_text() == line.time_text()
+    }
+
+    fn time_text(&self) -> Option<&str> {
+        self.time.as_ref().map(|time| &*time.iso)
+    }
+
+    fn is_of_same_operation(&self, line: &Self) -> bool {
+        let key = |line: &Self| (line.operation.clone(), line.caller.clone(), line.day.clone());
+        !self.operation.is_empty() && key(self) == key(line) && self.kind == line.kind
+    }
+
+    /// Adds the user of another change of the same operation.
+    fn join(&mut self, line: Self) {
+        self.count += 1;
+        if self.users.len() < MAX_NAMES {
+            self.users.extend(line.users);
+        }
+        self.detail.clear();
+        self.other = None;
+    }
+
+    /// The users that the line does not name.
+    pub fn unnamed(&self) -> usize {
+        self.count - self.users.len()
+    }
+}
+
+/// Whether the user of an event was merged into another by it.
+fn is_merged(event: &v1::Event) -> bool {
+    let state = event.change_set().and_then(|set| set.state.as_ref());
+    let after = state.and_then(|change| change.after.as_ref());
+    after.is_some_and(|after| after.state() == State::Merged)
+}
+
+/// What changed, in short.
+fn detail(changes: &[ChangeView]) -> String {
+    let text = |change: &ChangeView| {
+        let (before, after) = (&*change.before, &*change.after);
+        let name = change.name.strip_prefix("identity").map_or(&*change.name, str::trim_start);
+        let values = match (before, after) {
+            ("", value) | (value, "") => value.to_owned(),
+            (before, after) => format!("{before} → {after}"),
+        };
+        format!("{name} {values}").trim_start().to_owned()
+    };
+    let shown: Vec<_> = changes.iter().take(MAX_CHANGES).map(text).collect();
+    let more = changes.len().saturating_sub(MAX_CHANGES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    cut(shown.join("; "), MAX_DETAIL) + &more
+}
