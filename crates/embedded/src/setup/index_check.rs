@@ -2,7 +2,7 @@
 //! users should have with the entries that exist.
 
 use locality_uuid::LocalityId;
-use redb::{Range, ReadableTable, ReadableTableMetadata, WriteTransaction};
+use redb::{Range, ReadableTableMetadata, WriteTransaction};
 
 use crate::error::Fault;
 use crate::lookup::snapshot::{Snapshot, item_result};
