@@ -155,7 +155,8 @@ impl Api {
         let (call, request) = authorized(request)?;
         let mut mutation = self.mutation(&call, &request.tenant, "", "")?;
         mutation.dry_run = request.validate_only;
-        let undo = self.directory.begin_undo(&mutation, &request.operation_id).await;
+        let (operation, users) = (&*request.operation_id, &*request.user_ids);
+        let undo = self.directory.begin_undo(&mutation, operation, users).await;
         Ok(undo::undo(undo?, permit))
     }
 

@@ -183,3 +183,30 @@ async fn the_audit_has_a_line_for_each_change() {
     found.assert_has(&["</strong> disabled ", "value=\"COMPANY\"", "--reason COMPANY"]);
     assert!(!found.text.contains("</strong> created "));
 }
+
+/// What was just done in the console can be undone at once; not what somebody changed since, which
+/// the page of the operation says.
+#[tokio::test]
+async fn a_change_is_undone_where_it_was_made() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    let path = format!("{HOME}/users/{}", ids[3]);
+    let form = browser.get(&format!("{path}/name")).await;
+    let done = browser.submit(&form, &format!("{path}/name"), &[("name", "Dora B")]).await;
+    done.assert_has(&["The display name was changed.", "Dora B"]);
+    let undone = browser.submit(&done, &format!("{path}/undo"), &[]).await;
+    undone.assert_has(&["The change was undone."]);
+    assert_eq!(client.get(&ids[3]).await.unwrap().display_name, "dora");
+
+    let form = browser.get(&format!("{path}/disable")).await;
+    let done = browser.submit(&form, &format!("{path}/disable"), &[("reason", "ticket 7")]).await;
+    client.enable(&ids[3]).await.unwrap();
+    let kept = browser.submit(&done, &format!("{path}/undo"), &[]).await;
+    kept.assert_has(&["CHANGED_SINCE"]);
+    assert!(kept.path.contains("/operations/console-"), "{}", kept.path);
+
+    for operation in ["leavers-7", "console-", "console-x", ""] {
+        let other = browser.post(&format!("{path}/undo"), &[("operation", operation)]).await;
+        assert_eq!(other.status, 404, "{operation}");
+    }
+    assert_eq!(client.get(&ids[0]).await.unwrap().state(), v1::State::Disabled);
+}

@@ -182,7 +182,7 @@ async fn a_dry_run_blocks_no_undoing() {
     for (id, dry_run) in [("counted", true), ("running", false)] {
         scene.start_as(&Tenant::DEFAULT, id, "ana", dry_run).await;
         let context = scene.directory.context(Tenant::DEFAULT, "ben", "UndoOperation", "");
-        let refused = scene.directory.begin_undo(&context.into(), id).await.err();
+        let refused = scene.directory.begin_undo(&context.into(), id, &[]).await.err();
         let is_blocked = matches!(refused, Some(Error::Bulk(BulkError::Running)));
         assert_eq!(is_blocked, !dry_run, "{id}: {refused:?}");
     }
@@ -310,7 +310,7 @@ async fn an_undone_bulk_change_leaves_the_users_of_its_last_batch_as_they_were()
     };
     scene.run_while(changed).await;
     let context = || scene.directory.context(Tenant::DEFAULT, "web", "StopBulkChange", "");
-    let undo = async || scene.directory.begin_undo(&context().into(), ID).await;
+    let undo = async || scene.directory.begin_undo(&context().into(), ID, &[]).await;
     let is_running =
         |undone: Result<(), Error>| matches!(undone, Err(Error::Bulk(BulkError::Running)));
     // The lease of its server is not over yet.

@@ -2001,7 +2001,10 @@ type UndoOperationRequest struct {
 	// The id of the operation, as events have it.
 	OperationId string `protobuf:"bytes,2,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
 	// Whether to show what would happen without changing anything.
-	ValidateOnly  bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	ValidateOnly bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
+	// The users for whom to undo it, at most 1,000. Users from whom they get identifiers back are undone with them. Empty:
+	// all users of the tenant are read.
+	UserIds       []string `protobuf:"bytes,4,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2055,6 +2058,13 @@ func (x *UndoOperationRequest) GetValidateOnly() bool {
 		return x.ValidateOnly
 	}
 	return false
+}
+
+func (x *UndoOperationRequest) GetUserIds() []string {
+	if x != nil {
+		return x.UserIds
+	}
+	return nil
 }
 
 // The progress of undoing an operation, and the users since the previous message that stay as they are.
@@ -5022,11 +5032,12 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\von_existing\x18\x05 \x01(\x0e2\x16.polynym.v1.OnExistingR\n" +
 	"onExisting\x12\x16\n" +
 	"\x06fields\x18\x06 \x03(\tR\x06fields\x12\x10\n" +
-	"\x03key\x18\a \x01(\tR\x03key\"v\n" +
+	"\x03key\x18\a \x01(\tR\x03key\"\x91\x01\n" +
 	"\x14UndoOperationRequest\x12\x16\n" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12!\n" +
 	"\foperation_id\x18\x02 \x01(\tR\voperationId\x12#\n" +
-	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\"\xd8\x01\n" +
+	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\x12\x19\n" +
+	"\buser_ids\x18\x04 \x03(\tR\auserIds\"\xd8\x01\n" +
 	"\x15UndoOperationResponse\x12\x14\n" +
 	"\x05users\x18\x01 \x01(\x03R\x05users\x12\x1a\n" +
 	"\breverted\x18\x02 \x01(\x03R\breverted\x12:\n" +

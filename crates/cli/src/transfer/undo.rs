@@ -16,6 +16,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   polynym undo import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d --dry-run
   polynym undo import-01943cf2-e200-7b6a-9c0d-5f2e8a1b3c4d
+  polynym undo leavers-7 --user 20be0ffc-314a-bd53-7a50-013a65ca76d2
 
 Imports and bulk changes print their id, and `polynym user history` shows it. Users that the
 operation changed become what they were before, and users that it created are deleted: `polynym user
@@ -33,6 +34,9 @@ pub struct Undo {
     /// The id of the operation.
     #[arg(value_name = "OPERATION")]
     operation: String,
+    /// Undo it for this user alone, by its id; can be repeated. Without it, all users are read.
+    #[arg(long = "user", value_name = "USER_ID")]
+    users: Vec<String>,
     /// Show what would happen without changing anything.
     #[arg(long)]
     dry_run: bool,
@@ -48,6 +52,7 @@ pub async fn run(command: Undo) -> Result<(), Failure> {
         tenant: session.tenant(),
         operation_id: command.operation.clone(),
         validate_only: command.dry_run,
+        user_ids: command.users.clone(),
     });
     let mut answers = session.answer(session.admin().undo_operation(request).await)?;
     let (mut users, mut reverted, mut kept) = (0, 0, Vec::new());

@@ -125,11 +125,15 @@ impl History<'_> {
         Ok(change.is_some_and(|change| change.lease.is_none()))
     }
 
+    /// Undoes an operation for all users, or for each user by its id, which must do the same.
     async fn answer(&self, operation: &str, dry_run: bool) -> Result<Answer, Failure> {
         self.set_clock();
         let context = self.directory.context(self.tenant.clone(), "admin", "UndoOperation", "");
         let call = MutationCall { dry_run, ..context.into() };
-        let mut undo = self.directory.begin_undo(&call, operation).await?;
+        let is_listed = self.f.now().as_millis() / 1_000 % 2 == 0;
+        let ids = self.ids.iter().filter(|_| is_listed);
+        let listed: Vec<_> = ids.map(ToString::to_string).collect();
+        let mut undo = self.directory.begin_undo(&call, operation, &listed).await?;
         let mut answer = Answer { reverted: 0, kept: BTreeMap::new() };
         while let Some(step) = undo.next().await? {
             answer.reverted += step.reverted;

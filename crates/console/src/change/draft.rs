@@ -24,7 +24,7 @@ pub struct Draft {
 impl Draft {
     /// A form about nobody in particular, such as of a new user.
     pub fn new(form: Form) -> Self {
-        Self { form, request_id: Uuid::new_v4().to_string(), ..Self::default() }
+        Self { form, request_id: Uuid::now_v7().to_string(), ..Self::default() }
     }
 
     /// A form about a user as it is now.

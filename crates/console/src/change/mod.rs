@@ -11,6 +11,6 @@ mod version;
 
 pub use draft::Draft;
 pub use problem::Problem;
-pub use submission::Sent;
+pub use submission::{OWN_OPERATION, Sent};
 pub use user_form::{UserChange, UserForm};
 pub use version::Version;

@@ -1,6 +1,9 @@
 //! A form that was sent to change something.
 
+use axum::body::Body;
+use http::Response;
 use polynym_access::Role;
+use polynym_client::purpose::OPERATION_ID;
 use polynym_client::{Client, Error};
 use polynym_proto::v1;
 use tonic::Request;
@@ -13,8 +16,12 @@ use super::version::Version;
 use crate::context::with_reason;
 use crate::failure::Failure;
 use crate::form::Form;
+use crate::render::redirect;
 use crate::views::identity;
 use crate::visit::Visit;
+
+/// What the ids of operations begin with that are one change by a form of the console.
+pub const OWN_OPERATION: &str = "console-";
 
 /// A form that was sent to change something.
 pub struct Sent {
@@ -59,6 +66,31 @@ impl Sent {
     /// The reason cannot be sent.
     pub fn call<T>(&self, message: T) -> Result<Request<T>, Failure> {
         with_reason(message, self.form.get("reason"))
+    }
+
+    /// A call that is an operation of its own, so that it can be undone.
+    ///
+    /// # Errors
+    /// The reason cannot be sent.
+    pub fn undoable<T>(&self, message: T) -> Result<Request<T>, Failure> {
+        let mut request = self.call(message)?;
+        if let Ok(id) = self.operation().parse() {
+            request.metadata_mut().insert(OPERATION_ID, id);
+        }
+        Ok(request)
+    }
+
+    /// The id of the operation that the change by this form is. A form that is sent again has the
+    /// same.
+    fn operation(&self) -> String {
+        let request_id = Uuid::parse_str(self.form.get("request_id")).unwrap_or_default();
+        format!("{OWN_OPERATION}{request_id}")
+    }
+
+    /// Leads to a user's page, which says what was done, and offers to undo it.
+    pub fn to_user(&self, id: &str, done: &str) -> Response<Body> {
+        let (path, operation) = (self.user_path(id), self.operation());
+        redirect(&format!("{path}?done={done}&operation={operation}"))
     }
 
     /// Releases the hold on an identifier first if an admin has chosen that.

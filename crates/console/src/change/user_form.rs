@@ -17,7 +17,7 @@ use super::submission::Sent;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::frame::Frame;
-use crate::render::{Page, redirect};
+use crate::render::Page;
 use crate::visit::Visit;
 
 /// The tenant and the id in the address of a user.
@@ -113,7 +113,7 @@ impl UserChange {
         show: impl FnOnce(UserForm) -> P,
     ) -> Page {
         match outcome {
-            Ok(_) => Ok(redirect(&format!("{}?done={done}", self.user_path(&self.id)))),
+            Ok(_) => Ok(self.to_user(&self.id, done)),
             Err(error) => self.refuse(error, show).await,
         }
     }

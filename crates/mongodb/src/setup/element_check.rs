@@ -1,5 +1,6 @@
-//! The check of the elements by which users are searched, and of the times of their events. MongoDB maintains the index; a document
-//! has its entries beside the user from whose fields they are derived.
+//! The check of the elements by which users are searched, and of the times of events. MongoDB
+//! maintains the index; a document has its entries beside the user from whose fields they are
+//! derived.
 
 use locality_uuid::LocalityId;
 use mongodb::bson::RawDocument;

@@ -71,6 +71,7 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
         tenant: tenant.clone(),
         operation_id: operation.clone(),
         validate_only: is_preview,
+        ..Default::default()
     };
     let mut cli = vec!["undo", &operation, "--tenant", &tenant];
     cli.extend(is_preview.then_some("--dry-run"));

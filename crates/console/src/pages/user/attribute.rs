@@ -70,7 +70,7 @@ pub async fn set(change: UserChange) -> Page {
         Err(problem) => return change.correct(problem, show).await,
     };
     let done = if change.form.has("remove") { "removed" } else { "set" };
-    let outcome = change.client().registry().update_user(change.call(request)?).await;
+    let outcome = change.client().registry().update_user(change.undoable(request)?).await;
     change.finish(outcome, done, show).await
 }
 

@@ -5,7 +5,7 @@ use http::Response;
 use prost_types::Timestamp;
 use v1::CreateUserRequest;
 
-use super::shared_parts::{Origin, to_user};
+use super::shared_parts::Origin;
 use crate::change::identifier_fields::{self, KINDS, TypedIdentifier};
 use crate::change::{Sent, value};
 use crate::prelude::*;
@@ -87,10 +87,10 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     };
     sent.release_hold().await?;
     let request = request(&sent.tenant, &sent.form, &user);
-    let error = match sent.client().registry().create_user(sent.call(request)?).await {
+    let error = match sent.client().registry().create_user(sent.undoable(request)?).await {
         Ok(answer) => {
             let user = answer.user.ok_or(Failure::NotFound)?;
-            return Ok(to_user(&sent, &user.user_id, "created"));
+            return Ok(sent.to_user(&user.user_id, "created"));
         }
         Err(error) => error,
     };

@@ -50,7 +50,7 @@ pub async fn page(
 /// Unlinks an identity.
 pub async fn unlink(change: UserChange) -> Page {
     let request = unlink_request(&change.tenant, &change.id, &change.form);
-    let outcome = change.client().registry().unlink_identity(change.call(request)?).await;
+    let outcome = change.client().registry().unlink_identity(change.undoable(request)?).await;
     change.finish(outcome, "unlinked", show).await
 }
 
@@ -58,14 +58,14 @@ pub async fn unlink(change: UserChange) -> Page {
 pub async fn verify(change: UserChange) -> Page {
     let request = verify_request(&change.tenant, &change.id, &change.form);
     let done = if request.verified { "verified" } else { "unverified" };
-    let outcome = change.client().registry().verify_identity(change.call(request)?).await;
+    let outcome = change.client().registry().verify_identity(change.undoable(request)?).await;
     change.finish(outcome, done, show).await
 }
 
 /// Makes an identity the primary one of its kind.
 pub async fn make_primary(change: UserChange) -> Page {
     let request = primary_request(&change.tenant, &change.id, &change.form);
-    let outcome = change.client().registry().link_identity(change.call(request)?).await;
+    let outcome = change.client().registry().link_identity(change.undoable(request)?).await;
     change.finish(outcome, "primary", show).await
 }
 
@@ -77,7 +77,7 @@ pub async fn replace(change: UserChange) -> Page {
     };
     change.release_hold().await?;
     let request = replace_request(&change.tenant, &change.id, &change.form, Some(new.message));
-    let outcome = change.client().registry().replace_identity(change.call(request)?).await;
+    let outcome = change.client().registry().replace_identity(change.undoable(request)?).await;
     change.finish(outcome, "replaced", show).await
 }
 

@@ -8,7 +8,7 @@ use polynym_presentation::action::{Action, Words};
 use polynym_proto::v1;
 use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserRequest};
 
-use super::shared_parts::{restorable_until, to_user};
+use super::shared_parts::restorable_until;
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -51,7 +51,7 @@ pub async fn change(
 ) -> Page {
     let sent = Sent::new(visit, tenant, form)?;
     match call(action, &sent, &id).await? {
-        Ok(()) => Ok(to_user(&sent, &id, action.words().done)),
+        Ok(()) => Ok(sent.to_user(&id, action.words().done)),
         Err(error) => {
             let (user, draft) = sent.refused(error, &id).await?;
             show(action, &sent.visit, &sent.tenant, &user, draft).await
@@ -66,19 +66,19 @@ async fn call(action: Action, sent: &Sent, id: &str) -> Result<Result<(), Error>
     Ok(match action {
         Action::Disable => {
             let request = DisableUserRequest { tenant, user_id, etag, request_id };
-            registry.disable_user(sent.call(request)?).await.map(drop)
+            registry.disable_user(sent.undoable(request)?).await.map(drop)
         }
         Action::Enable => {
             let request = EnableUserRequest { tenant, user_id, etag, request_id };
-            registry.enable_user(sent.call(request)?).await.map(drop)
+            registry.enable_user(sent.undoable(request)?).await.map(drop)
         }
         Action::Delete => {
             let request = DeleteUserRequest { tenant, user_id, etag, request_id };
-            registry.delete_user(sent.call(request)?).await.map(drop)
+            registry.delete_user(sent.undoable(request)?).await.map(drop)
         }
         Action::Undelete => {
             let request = UndeleteUserRequest { tenant, user_id, etag, request_id };
-            registry.undelete_user(sent.call(request)?).await.map(drop)
+            registry.undelete_user(sent.undoable(request)?).await.map(drop)
         }
     })
 }

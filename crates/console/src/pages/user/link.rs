@@ -41,7 +41,7 @@ pub async fn link(change: UserChange) -> Page {
     };
     change.release_hold().await?;
     let request = request(&change.tenant, &change.id, &change.form, typed.message);
-    let outcome = change.client().registry().link_identity(change.call(request)?).await;
+    let outcome = change.client().registry().link_identity(change.undoable(request)?).await;
     change.finish(outcome, "linked", show).await
 }
 

@@ -13,6 +13,7 @@ mod page;
 mod purge;
 mod shared_parts;
 mod transfer;
+mod undo;
 
 use std::sync::Arc;
 
@@ -40,6 +41,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/attribute", post(attribute::open).get(to_user))
         .route("/attribute/{search}", get(attribute::page))
         .route("/attributes", get(attribute::new).post(attribute::set))
+        .route("/undo", post(undo::undo).get(to_user))
         .route("/purge", get(purge::page).post(purge::purge))
         .route("/inbox", get(notices::page))
         .route("/inbox/send", get(notices::send_page).post(notices::send))

@@ -23,7 +23,7 @@ pub async fn page(form: UserForm) -> Page {
 /// Changes the display name.
 pub async fn rename(change: UserChange) -> Page {
     let request = request(&change.tenant, &change.id, &change.form);
-    let outcome = change.client().registry().update_user(change.call(request)?).await;
+    let outcome = change.client().registry().update_user(change.undoable(request)?).await;
     change.finish(outcome, "renamed", show).await
 }
 

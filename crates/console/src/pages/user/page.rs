@@ -20,6 +20,8 @@ struct UserPage {
     attributes: Part<AttributeView>,
     /// A message about the change that was just made; may be empty.
     done: String,
+    /// The operation by which that can be undone; empty if it cannot.
+    operation: String,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
     /// The id of a user that was just merged into this one.
@@ -42,6 +44,9 @@ struct PurgedPage {
 pub struct Shown {
     #[serde(default)]
     done: String,
+    /// The operation of that change.
+    #[serde(default)]
+    operation: String,
     /// The id of a user that was just merged into this one.
     #[serde(default)]
     merged: String,
@@ -84,6 +89,7 @@ pub async fn page(
         identities: Part::new(identities, shown.identities),
         attributes: Part::new(attributes, shown.attributes),
         done: shared_parts::done(&shown.done),
+        operation: shown.operation,
         just_merged: shown.merged.parse().ok(),
         merged_from: answer.merged_from,
         merged,

@@ -2,15 +2,12 @@
 
 use std::time::SystemTime;
 
-use axum::body::Body;
-use http::Response;
 use locality_uuid::LocalityId;
 use polynym_client::Client;
 use polynym_presentation::action::Action;
 use polynym_presentation::duration;
 use serde::Deserialize;
 
-use crate::change::Sent;
 use crate::prelude::*;
 
 /// The rows of a table.
@@ -60,7 +57,7 @@ impl Origin {
 }
 
 /// What was done, by its name in the address.
-const DONE: [(&str, &str); 15] = [
+const DONE: [(&str, &str); 16] = [
     ("created", "The user was created."),
     ("renamed", "The display name was changed."),
     ("linked", "The identity was linked."),
@@ -75,6 +72,7 @@ const DONE: [(&str, &str); 15] = [
     ("sent", "The notice was sent."),
     ("read", "The notices are marked as read."),
     ("removed-notice", "The notice was deleted."),
+    ("undone", "The change was undone."),
     ("gone", "The user no longer has this identity."),
 ];
 
@@ -104,11 +102,6 @@ pub async fn restorable_until(client: &Client) -> Option<Time> {
     let window = duration::of(policies(client).await.restore_window);
     let until = SystemTime::now().checked_add(window).filter(|_| !window.is_zero())?;
     Time::of(Some(&until.into()))
-}
-
-/// Leads to a user's page, which says what was done.
-pub fn to_user(sent: &Sent, id: &str, done: &str) -> Response<Body> {
-    redirect(&format!("{}?done={done}", sent.user_path(id)))
 }
 
 #[cfg(test)]

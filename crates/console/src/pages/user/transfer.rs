@@ -4,7 +4,6 @@ use v1::MoveIdentityRequest;
 
 use super::choose::candidates;
 use super::identity;
-use super::shared_parts::to_user;
 use crate::change::problem;
 use crate::prelude::*;
 use crate::views::identity::{parse, text};
@@ -35,8 +34,8 @@ pub async fn transfer(change: UserChange) -> Page {
         return preview(change, &to).await;
     }
     let request = request(&change.tenant, [&change.id, &to], &change.form);
-    match change.client().registry().move_identity(change.call(request)?).await {
-        Ok(_) => Ok(to_user(&change, &to, "moved")),
+    match change.client().registry().move_identity(change.undoable(request)?).await {
+        Ok(_) => Ok(change.to_user(&to, "moved")),
         Err(error) => {
             let (user, draft) = change.refused(error, &to).await?;
             show(&change, Some(&user), Vec::new(), draft).await

@@ -1,7 +1,7 @@
-//! Undoes an operation of many changes, such as an import: all users of a tenant are read, and
-//! those that it changed last become what they were before.
+//! Undoes an operation, such as an import: all users of a tenant are read, or some, and those that
+//! it changed last become what they were before.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,7 @@ use crate::mutation::read_set::MutationReport;
 use crate::mutation::{Mutation, MutationKind, UserChange};
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
+use crate::service::parse::parse_user_id;
 use crate::service::purpose::{Purpose, began_after};
 use crate::service::scan_pace::Pace;
 use crate::tenant_cache::KnownTenant;
@@ -26,6 +27,8 @@ use polynym_identifier::Rules;
 
 /// Users in one read.
 const READ_BATCH: usize = 256;
+/// The most users of a request.
+const MAX_LISTED: usize = 1_000;
 /// The interval at which the undoing of a bulk change renews its right.
 const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -53,6 +56,8 @@ pub struct Undo {
     since: Option<Timestamp>,
     /// The bulk change that is undone, if it is one.
     bulk: Option<UndoneBulk>,
+    /// The users to read; none for all of the tenant.
+    listed: Option<Vec<LocalityId>>,
     after: Option<LocalityId>,
     is_at_end: bool,
     pace: Pace,
@@ -69,7 +74,8 @@ struct UndoneBulk {
 }
 
 impl Directory {
-    /// Begins to undo an operation. Nothing is read until [`Undo::next`].
+    /// Begins to undo an operation for these users, or for all if there are none. Nothing is read
+    /// until [`Undo::next`].
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no id, or the tenant keeps no history; [`Error::Bulk`] if it
@@ -78,7 +84,9 @@ impl Directory {
         self: &Arc<Self>,
         call: &MutationCall<'_>,
         operation_id: &str,
+        user_ids: &[String],
     ) -> Result<Undo, Error> {
+        let listed = listed(user_ids)?;
         let known = self.tenant_to_change(call).await?;
         let fault = match operation_id {
             "" => Some("is the id of an operation, such as an import"),
@@ -112,6 +120,7 @@ impl Directory {
             since: began_after(operation_id),
             // A dry run takes no right.
             bulk: bulk.filter(|_| !call.dry_run).map(undone),
+            listed,
             after: None,
             is_at_end: false,
             pace: Pace::default(),
@@ -127,22 +136,13 @@ impl Undo {
     pub async fn next(&mut self) -> Result<Option<UndoStep>, Error> {
         self.pace.rest().await;
         self.renew().await?;
-        let search = &self.directory.backend.search;
         if self.is_at_end {
             self.end().await?;
             return Ok(None);
         }
-        let scanned = search.scan(&self.tenant, self.after, READ_BATCH).await?;
-        (self.after, self.is_at_end) = (scanned.next, scanned.next.is_none());
-
-        let mut step = UndoStep { users: scanned.users.len() as u64, ..UndoStep::default() };
+        let (candidates, users) = self.candidates().await?;
+        let mut step = UndoStep { users, ..UndoStep::default() };
         let rules = self.directory.rules_to_change().await?;
-        // The undoing of a user that cannot be read fails, which names it.
-        let candidate = |user: &Result<Record, LocalityId>| match user {
-            Ok(record) => self.may_be_changed(record).then(|| record.id()),
-            Err(id) => Some(*id),
-        };
-        let candidates: Vec<_> = scanned.users.iter().filter_map(candidate).collect();
         let mutations =
             candidates.iter().map(|id| self.mutation(*id, rules)).collect::<Result<_, _>>()?;
         let outcomes = self.directory.backend.mutations.mutate_all(mutations).await;
@@ -158,6 +158,25 @@ impl Undo {
             }
         }
         Ok(Some(step))
+    }
+
+    /// The next users whom the operation may have changed, and the number that was read for them.
+    async fn candidates(&mut self) -> Result<(Vec<LocalityId>, u64), Error> {
+        if let Some(listed) = &mut self.listed {
+            let next: Vec<_> = listed.drain(..listed.len().min(READ_BATCH)).collect();
+            self.is_at_end = listed.is_empty();
+            let count = next.len() as u64;
+            return Ok((next, count));
+        }
+        let search = &self.directory.backend.search;
+        let scanned = search.scan(&self.tenant, self.after, READ_BATCH).await?;
+        (self.after, self.is_at_end) = (scanned.next, scanned.next.is_none());
+        // The undoing of a user that cannot be read fails, which names it.
+        let candidate = |user: &Result<Record, LocalityId>| match user {
+            Ok(record) => self.may_be_changed(record).then(|| record.id()),
+            Err(id) => Some(*id),
+        };
+        Ok((scanned.users.iter().filter_map(candidate).collect(), scanned.users.len() as u64))
     }
 
     /// Whether the operation may have changed a user.
@@ -211,6 +230,16 @@ impl Undo {
         let kind = MutationKind::User(id, UserChange::Revert(reversal));
         Ok(Mutation { rules, ..self.directory.mutation(call, kind, self.known.clone())? })
     }
+}
+
+/// The users of a request, each once; none if it names none.
+fn listed(user_ids: &[String]) -> Result<Option<Vec<LocalityId>>, Error> {
+    if user_ids.len() > MAX_LISTED {
+        return Err(Error::invalid(Invalid::Field, "user_ids", "at most 1,000"));
+    }
+    let ids = user_ids.iter().map(|id| parse_user_id("user_ids", id));
+    let ids = ids.collect::<Result<BTreeSet<_>, _>>()?;
+    Ok(Some(Vec::from_iter(ids)).filter(|ids| !ids.is_empty()))
 }
 
 /// Whether an error concerns more than one user.
