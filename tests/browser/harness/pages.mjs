@@ -5,6 +5,7 @@ const TENANT = [
   ["duplicates", "Duplicates", "admin"],
   ["import", "Import users", "admin"],
   ["bulk", "Bulk changes", "viewer"],
+  ["audit", "Audit", "viewer"],
   ["events", "Events of", "viewer"],
   ["usage", "Usage of", "admin"],
   ["policies", "Policies of", "viewer"],
@@ -26,7 +27,7 @@ export const PAGES_BY_ROLE = {
   viewer: [
     "users/USER/history",
     "users/USER/inbox",
-    "changes",
+    "audit",
     "operations/none",
     "search/SEARCH/columns",
     "search/SEARCH/export?format=csv",
@@ -42,7 +43,7 @@ export const PAGES_BY_ROLE = {
 
 /** The forms that only some roles may send. */
 export const FORMS_BY_ROLE = {
-  viewer: ["changes", "events"],
+  viewer: ["audit", "events"],
   registrar: [
     "users/USER/link",
     "users/USER/unlink",

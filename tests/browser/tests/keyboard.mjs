@@ -26,6 +26,7 @@ const LETTERS = {
   d: "Duplicates",
   i: "Import users",
   b: "Bulk changes",
+  a: "Audit",
   e: "Events of",
   s: "Usage of",
   p: "Policies of",

@@ -118,7 +118,7 @@ describe("roles", () => {
     const visitor = await signedIn(server, token);
     const completed = completing("theirs", user, other, "1");
     assert.equal((await visitor.get("/console/t/ours/")).status, 200);
-    const forms = Object.values(FORMS_BY_ROLE).flat().filter((path) => !["changes", "duplicates", "import"].includes(path));
+    const forms = Object.values(FORMS_BY_ROLE).flat().filter((path) => !["audit", "duplicates", "import"].includes(path));
     for (const path of forms) {
       const sent = await visitor.post(completed(path), fields("theirs", user, other));
       const { status } = sent.status === 303 ? await visitor.get(sent.headers.location) : sent;

@@ -183,6 +183,8 @@ async fn reads(calls: &mut Calls, store: &Backend) {
     calls.one("Histories::history", Operation::Scan, history).await.unwrap();
     let history = histories.tenant_history(tenant, None, 10);
     calls.one("Histories::tenant_history", Operation::Scan, history).await.unwrap();
+    let newest = histories.newest_events(tenant, Timestamp::MIN..now, None, limit);
+    calls.one("Histories::newest_events", Operation::Scan, newest).await.unwrap();
     let ended = histories.ended_ownerships(keys);
     calls.one("Histories::ended_ownerships", Operation::Scan, ended).await.unwrap();
     let by = Shortening { retention: Duration::from_secs(86_400), now };
