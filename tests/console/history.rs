@@ -204,6 +204,11 @@ async fn a_change_is_undone_where_it_was_made() {
     kept.assert_has(&["CHANGED_SINCE"]);
     assert!(kept.path.contains("/operations/console-"), "{}", kept.path);
 
+    // A form without a request id is no operation: others without one would be undone with it.
+    let bare = browser.post(&format!("{path}/name"), &[("name", "Dora C")]).await;
+    bare.assert_has(&["The display name was changed."]);
+    assert!(!bare.text.contains(&format!("{path}/undo")), "it offers to undo it");
+
     for operation in ["leavers-7", "console-", "console-x", ""] {
         let other = browser.post(&format!("{path}/undo"), &[("operation", operation)]).await;
         assert_eq!(other.status, 404, "{operation}");

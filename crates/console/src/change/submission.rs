@@ -20,7 +20,7 @@ use crate::render::redirect;
 use crate::views::identity;
 use crate::visit::Visit;
 
-/// What the ids of operations begin with that are one change by a form of the console.
+/// The prefix of the operation ids of the console. Each such operation is one change by one form.
 pub const OWN_OPERATION: &str = "console-";
 
 /// A form that was sent to change something.
@@ -74,23 +74,23 @@ impl Sent {
     /// The reason cannot be sent.
     pub fn undoable<T>(&self, message: T) -> Result<Request<T>, Failure> {
         let mut request = self.call(message)?;
-        if let Ok(id) = self.operation().parse() {
+        if let Some(id) = self.operation().and_then(|id| id.parse().ok()) {
             request.metadata_mut().insert(OPERATION_ID, id);
         }
         Ok(request)
     }
 
-    /// The id of the operation that the change by this form is. A form that is sent again has the
-    /// same.
-    fn operation(&self) -> String {
-        let request_id = Uuid::parse_str(self.form.get("request_id")).unwrap_or_default();
-        format!("{OWN_OPERATION}{request_id}")
+    /// The operation id of this form's change. A form that is sent again has the same id, and one
+    /// without a request id has none.
+    fn operation(&self) -> Option<String> {
+        let request_id = Uuid::parse_str(self.form.get("request_id")).ok()?;
+        Some(format!("{OWN_OPERATION}{request_id}"))
     }
 
     /// Leads to a user's page, which says what was done, and offers to undo it.
     pub fn to_user(&self, id: &str, done: &str) -> Response<Body> {
-        let (path, operation) = (self.user_path(id), self.operation());
-        redirect(&format!("{path}?done={done}&operation={operation}"))
+        let operation = self.operation().map(|id| format!("&operation={id}")).unwrap_or_default();
+        redirect(&format!("{}?done={done}{operation}", self.user_path(id)))
     }
 
     /// Releases the hold on an identifier first if an admin has chosen that.
