@@ -238,6 +238,11 @@ pub fn replace(old: &str, new: &str) -> Result<UserChange, Failure> {
     Ok(UserChange::Replace(identifier(old)?, draft(new)?))
 }
 
+/// A mutation at another time.
+pub fn at(time: Timestamp, mutation: Mutation) -> Mutation {
+    Mutation { now: time.into(), ..mutation }
+}
+
 /// A request with this key and hash.
 pub fn request(key: &str, request_hash: u64) -> Option<IdempotencyKey> {
     Some(IdempotencyKey { key: key.to_owned(), request_hash })

@@ -6,9 +6,9 @@ use polynym_proto::v1::{Event, EventType};
 pub struct Words {
     /// The kind.
     pub kind: EventType,
-    /// What happened to the user, in the past tense, such as `identity linked`.
+    /// The name of the kind in lists, such as `identity linked`.
     pub word: &'static str,
-    /// What the caller did, before the user's name, such as `linked an identity to`.
+    /// The verb between the caller's and the user's name, such as `linked an identity to`.
     pub action: &'static str,
 }
 

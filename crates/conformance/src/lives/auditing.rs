@@ -12,7 +12,7 @@ use polynym_directory::{
 use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
 use crate::fixture::random::Random;
-use crate::fixture::{Fixture, create, tenant};
+use crate::fixture::{Fixture, at, create, tenant};
 
 /// Users of the tenant, of whom many are created in the same millisecond.
 const USERS: usize = 240;
@@ -29,10 +29,6 @@ type Fact = (Timestamp, LocalityId, u64);
 
 fn fact(event: &Event) -> Fact {
     (event.time, event.user, event.sequence)
-}
-
-fn at(time: Timestamp, mutation: Mutation) -> Mutation {
-    Mutation { now: time.into(), ..mutation }
 }
 
 /// The events of all histories of these users.

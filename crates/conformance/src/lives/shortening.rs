@@ -9,17 +9,13 @@ use polynym_directory::{
 
 use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
-use crate::fixture::{DAY, Fixture, create, draft, key, no_holds, unlink};
+use crate::fixture::{DAY, Fixture, at, create, draft, key, no_holds, unlink};
 
 /// The maximum time until a store has removed old events.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of old events: more than the user's own record holds.
 const OLD_EVENTS: i64 = 19;
 const NEW_EVENTS: i64 = 2;
-
-fn at(time: Timestamp, mutation: Mutation) -> Mutation {
-    Mutation { now: time.into(), ..mutation }
-}
 
 fn rename(n: i64) -> Result<UserChange, Failure> {
     Ok(UserChange::Update(Update::from_mask(None, format!("Joe {n}"), Default::default())?))

@@ -39,7 +39,7 @@ pub struct Line {
     pub instant: (String, String),
     /// The name of the caller.
     pub caller: String,
-    /// What the caller did, such as `linked an identity to`.
+    /// The verb of the sentence, such as `linked an identity to`.
     pub action: &'static str,
     /// The users whom it did it to: some of them.
     pub users: Vec<Person>,
@@ -49,7 +49,7 @@ pub struct Line {
     pub joiner: &'static str,
     /// The other user.
     pub other: Option<Person>,
-    /// What changed, in short.
+    /// The first changed values, cut to a short text.
     pub detail: String,
     /// The caller's reason.
     pub reason: String,
@@ -213,7 +213,7 @@ fn is_merged(event: &v1::Event) -> bool {
     after.is_some_and(|after| after.state() == State::Merged)
 }
 
-/// What changed, in short.
+/// The first changed values as a short text.
 fn detail(changes: &[ChangeView]) -> String {
     let text = |change: &ChangeView| {
         let (before, after) = (&*change.before, &*change.after);

@@ -16,8 +16,7 @@ use polynym_directory::Error;
 use polynym_store_common::integrity::{IndexFault, index_repair};
 
 /// The fault of a user whose elements differ from its fields, or whose times differ from its
-/// history. Users that cannot be read have other
-/// faults.
+/// history. Users that cannot be read have other faults.
 pub fn index_fault(document: &RawDocument) -> Option<IndexFault> {
     let stored = StoredUser::read(document).ok()?;
     let (fields, _) = parted(document.get(ATTRIBUTES).ok()?).ok()?;

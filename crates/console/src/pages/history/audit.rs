@@ -23,7 +23,7 @@ use crate::visit::Visit;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
-/// What a kept list of changes begins with, in contrast to a search.
+/// The prefix of a kept query for changes. Kept searches do not have it.
 const MARK: &str = "changes?";
 
 /// Changes of all users.
@@ -38,7 +38,7 @@ pub struct Changes {
     pub unreadable: usize,
 }
 
-/// What somebody asks for, as typed.
+/// The fields of the form, as typed.
 #[derive(Default)]
 struct Asked {
     caller: String,
@@ -124,7 +124,7 @@ async fn show(visit: Visit, tenant: String, path: String, asked: Asked, after: S
 }
 
 impl Asked {
-    /// What a kept query asks for.
+    /// The fields in a kept query.
     fn read(query: &str) -> Self {
         let mut asked = Self::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
