@@ -20,6 +20,13 @@ CHROMIUM=${CHROMIUM:-$(program /usr/bin/chromium /usr/bin/chromium-browser /usr/
   echo "there is no Chromium: install it (apt-get install chromium), or name it by CHROMIUM" >&2
   exit 1
 }
+if [ "${BROWSER:-}" = firefox ]; then
+  FIREFOX=${FIREFOX:-$(program /usr/bin/firefox-esr /usr/bin/firefox)} || {
+    echo "there is no Firefox: install it (apt-get install firefox-esr), or name it by FIREFOX" >&2
+    exit 1
+  }
+  export FIREFOX
+fi
 export POLYNYM_BIN CHROMIUM
 export npm_config_cache="$checkout/target/npm" npm_config_audit=false npm_config_fund=false
 export npm_config_update_notifier=false

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isFirefox, newPage, withoutScripts } from "./launch.mjs";
 import { BUILD, browser } from "./shared.mjs";
 
 /** The longest wait for anything. Tests never depend on how fast the machine is. */
@@ -25,9 +26,12 @@ export async function visit(server, options, test) {
     ...settings,
   });
   context.setDefaultTimeout(LIMIT);
+  if (!scripts) {
+    await withoutScripts(context);
+  }
   const faults = watch(context, server.origin);
   try {
-    const page = await context.newPage();
+    const page = await newPage(context);
     await test(page, { context, scripts, faults });
   } catch (error) {
     await picture(context, error);
@@ -44,7 +48,9 @@ function watch(context, origin) {
   context.on("console", (message) => {
     // A page that is an error is one for its test to expect.
     const isStatus = message.text().startsWith("Failed to load resource: the server responded with a status");
-    if (["error", "warning"].includes(message.type()) && !isStatus) {
+    // Firefox ends the requests of a page that is left, and says so.
+    const isLeft = isFirefox && /^htmx: htmx:(error: NetworkError|sse:error: Error in input stream)/.test(message.text());
+    if (["error", "warning"].includes(message.type()) && !isStatus && !isLeft) {
       faults.push(`console: ${message.text()}`);
     }
   });

@@ -1,8 +1,10 @@
 // All tests, in one process, so that they share a browser and servers. They wait for pages more than they compute, so
-// that several run at once; the last one looks at what the others have seen.
+// that several run at once, but for Firefox, where one window has the focus; the last one looks at what the others have
+// seen.
 import { describe } from "node:test";
+import { isFirefox } from "../harness/launch.mjs";
 
-describe("the console", { concurrency: 2 }, async () => {
+describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./sign_in.mjs");
   await import("./grpc_web.mjs");
   await import("./search.mjs");

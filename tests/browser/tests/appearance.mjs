@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { Api } from "../harness/api.mjs";
 import { checkLayout, checkPage } from "../harness/checks.mjs";
+import { isFirefox } from "../harness/launch.mjs";
 import { pages } from "../harness/pages.mjs";
 import { openServer } from "../harness/shared.mjs";
 import { heading, home, paste } from "../harness/steps.mjs";
@@ -42,7 +43,8 @@ describe("appearance", () => {
     { tenant: "default", ...PHONE },
   );
 
-  test("the theme is that of the system, or the one that a person has chosen", async () => {
+  // Only Chromium can be told the theme of the system while it runs.
+  test("the theme is that of the system, or the one that a person has chosen", { skip: isFirefox }, async () => {
     const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
     const lightness = (color) => color.match(/[\d.]+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0);
     await visit(await openServer(), { theme: "dark" }, async (page) => {

@@ -65,7 +65,9 @@ describe("merging", () => {
     await api.create("María Rossi", ["email:maria.rossi+shop@example.com", "handle:mrossi"]);
     await api.create("Somebody Else", ["email:else@example.com"]);
     await page.goto(`${home(tenant)}/duplicates`);
-    await page.getByLabel("Minimum score").fill("50");
+    const score = page.getByLabel("Minimum score");
+    await score.press("ControlOrMeta+a");
+    await score.pressSequentially("50");
     await page.getByRole("button", { name: "Search for duplicates" }).click();
     const pair = page.getByRole("main").getByRole("link", { name: /Rossi and .*Rossi/ });
     await pair.waitFor();
