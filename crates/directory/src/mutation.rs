@@ -366,9 +366,7 @@ impl Mutation {
         id: LocalityId,
     ) -> Result<&'v Record, DecideError> {
         let exists = |record: &&Record| {
-            record.user.tenant == self.tenant
-                && !matches!(record.user.state,
-                    State::Deleted { purge_time, .. } if self.is_past(purge_time))
+            record.user.tenant == self.tenant && !record.user.state.is_purge_due(self.now)
         };
         Ok(read_set.read_user(id)?.filter(exists).ok_or(Error::UserNotFound)?)
     }

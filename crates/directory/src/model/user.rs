@@ -7,6 +7,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::attribute::Value;
 use super::tenant::Tenant;
+use crate::clock::Now;
 use crate::model::unknown::Unknown;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{Identifier, IdentityKey, Kind};
@@ -54,6 +55,14 @@ pub enum State {
         /// The other user.
         into: LocalityId,
     },
+}
+
+impl State {
+    /// Whether it is that of a deleted user whose time to be purged has certainly come: the user
+    /// does not exist for callers, even if no server has removed it yet.
+    pub fn is_purge_due(&self, now: Now) -> bool {
+        matches!(self, Self::Deleted { purge_time, .. } if now.is_past(*purge_time))
+    }
 }
 
 /// An identifier that a user owns.

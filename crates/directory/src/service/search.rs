@@ -15,7 +15,7 @@ use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::{Error, Invalid};
 use crate::model::policies::Policies;
-use crate::model::user::{State, User};
+use crate::model::user::User;
 use crate::search::{
     AccessPath, Field, Filter, PageToken, Position, SearchedUser, parse_order_by, query_hash,
 };
@@ -217,7 +217,8 @@ impl Directory {
                         continue;
                     }
                 };
-                let is_match = !is_purge_due(context, &found.user) && filter.matches(&found.user);
+                let is_match =
+                    !found.user.state.is_purge_due(context.now) && filter.matches(&found.user);
                 if is_match && !page.push(&found) {
                     return Ok(true);
                 }
@@ -322,14 +323,6 @@ fn view_to_read(filter: Filter, path: &AccessPath, wanted: View) -> (View, Filte
         None => filter.clone(),
     };
     if rest.attributes().is_empty() { (View::Basic, rest) } else { (View::Full, filter) }
-}
-
-/// Whether the user's purge time is over.
-fn is_purge_due(context: &RequestContext<'_>, user: &User) -> bool {
-    match user.state {
-        State::Deleted { purge_time, .. } => context.now.is_past(purge_time),
-        _ => false,
-    }
 }
 
 /// The paths that the indexes of the tenant allow.

@@ -10,7 +10,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::encoded::event::event_message;
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
-use crate::model::user::{State, User};
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::parse::check_range;
@@ -167,7 +166,7 @@ impl Directory {
             let (read, rest) = left.split_at(found.len().clamp(1, left.len()));
             for (id, user) in read.iter().zip(found) {
                 match user.map(|user| user.map(|user| user.decode())) {
-                    Ok(Some(Ok(user))) if is_purged(&user, context) => {}
+                    Ok(Some(Ok(user))) if user.state.is_purge_due(context.now) => {}
                     Ok(Some(Ok(user))) => drop(page.names.insert(*id, user.display_name)),
                     Ok(None) => {}
                     Ok(Some(Err(_))) | Err(_) => drop(page.unreadable.insert(*id)),
@@ -178,11 +177,6 @@ impl Directory {
         page.events.retain(|event| page.names.contains_key(&event.user));
         Ok(())
     }
-}
-
-/// Whether a user counts as gone.
-fn is_purged(user: &User, context: &RequestContext<'_>) -> bool {
-    matches!(user.state, State::Deleted { purge_time, .. } if context.now.is_past(purge_time))
 }
 
 impl Reading<'_> {

@@ -7,7 +7,6 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::encoded::event::event_message;
 use crate::error::Error;
 use crate::model::event::{Event, EventKind};
-use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::UserRef;
@@ -81,9 +80,7 @@ impl Directory {
         for _ in 0..MAX_READS {
             let read = reads.history(&context.tenant, user, cursor, limit).await?;
             let part = read.ok_or(Error::UserNotFound)?;
-            if matches!(part.user.state(), State::Deleted { purge_time, .. }
-                if context.now.is_past(purge_time))
-            {
+            if part.user.state().is_purge_due(context.now) {
                 return Err(Error::UserNotFound);
             }
             // An event without a visible change may have an earlier time than the one before it.

@@ -15,7 +15,6 @@ use crate::error::{Error, Invalid};
 use crate::model::claim::Claim;
 use crate::model::ownership::{EndedOwnerships, OwnerAt};
 use crate::model::tenant::Tenant;
-use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::service::lookup::read::{FULL, YIELD_EVERY, parse};
@@ -182,10 +181,7 @@ pub async fn owners_at(
     let ids: Vec<_> = owners.iter().flatten().map(|(id, _)| *id).collect();
     let read = reads.get(tenant, &ids, view).await?;
     let users: Users = ids.into_iter().zip(read).collect();
-    let is_present = |found: &Found| match found.user.state() {
-        State::Deleted { purge_time, .. } => !now.is_past(purge_time),
-        _ => true,
-    };
+    let is_present = |found: &Found| !found.user.state().is_purge_due(now);
 
     let mut outcomes = Vec::with_capacity(keys.len());
     for (key, owner) in keys.iter().zip(owners) {

@@ -13,7 +13,6 @@ use crate::encoded::encoded_user::{EncodedUser, Found};
 use crate::error::{Error, ItemError};
 use crate::model::claim::Claim;
 use crate::model::ownership::EndedOwnerships;
-use crate::model::user::State;
 use crate::service::Directory;
 use crate::service::context::RequestContext;
 use crate::stores::{OrderedReads, View};
@@ -188,7 +187,7 @@ fn periods(
 
 /// Whether a user is there to be seen: not deleted, or within its restore window.
 fn is_present(user: &EncodedUser, now: Now) -> bool {
-    !matches!(user.state(), State::Deleted { purge_time, .. } if now.is_past(purge_time))
+    !user.state().is_purge_due(now)
 }
 
 /// The time before which the owners of a key are not known.

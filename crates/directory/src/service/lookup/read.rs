@@ -146,10 +146,7 @@ impl Directory {
         ids: &[LocalityId],
         view: View,
     ) -> Result<Vec<ItemResult<UserById>>, Error> {
-        let is_present = |user: &EncodedUser| match user.state() {
-            State::Deleted { purge_time, .. } => !context.now.is_past(purge_time),
-            _ => true,
-        };
+        let is_present = |user: &EncodedUser| !user.state().is_purge_due(context.now);
         let chains = self.follow_merges(&context.tenant, ids, view).await?;
         Ok(chains
             .into_iter()
