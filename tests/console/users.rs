@@ -40,14 +40,16 @@ async fn identities_are_linked_changed_and_unlinked() {
     let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
     phone.assert_has(&["Make primary", "Mark as not verified", "Anybody can take it at once."]);
     assert!(!phone.path.contains("4155550199"), "{}", phone.path);
-    let primary = browser.submit(&phone, &format!("{joe}/primary"), &[]).await;
+    let because = [("reason", "asked by phone, ticket 12")];
+    let primary = browser.submit(&phone, &format!("{joe}/primary"), &because).await;
     primary.assert_has(&["The identity is the primary one of its kind."]);
     let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
     assert!(!phone.text.contains("Make primary"));
-    let unverified = browser.submit(&phone, &format!("{joe}/verify"), &[]).await;
+    let because = [("reason", "the letter came back")];
+    let unverified = browser.submit(&phone, &format!("{joe}/verify"), &because).await;
     unverified.assert_has(&["The identity is marked as not verified."]);
     let phone = identity(&mut browser, &joe, "phone:+14155550199").await;
-    let by = [("verified_by", "a letter")];
+    let by = [("verified_by", "a letter"), ("reason", "a second letter")];
     let verified = browser.submit(&phone, &format!("{joe}/verify"), &by).await;
     verified.assert_has(&["The identity is marked as verified.", "by a letter"]);
 
@@ -65,7 +67,16 @@ async fn identities_are_linked_changed_and_unlinked() {
     let gone = identity(&mut browser, &joe, "handle:joe").await;
     gone.assert_has(&["The user no longer has this identity."]);
     let history = polynym(&["user", "history", &id(&joe), "--server", &site.server.url]);
-    assert!(stdout(&{ history }.output().unwrap()).contains("reason: new number, größer"));
+    let history = stdout(&{ history }.output().unwrap());
+    for reason in [
+        "new number, größer",
+        "asked by phone, ticket 12",
+        "the letter came back",
+        "a second letter",
+    ] {
+        assert!(history.contains(&format!("reason: {reason}")), "{reason}: {history}");
+    }
+    assert!(history.contains("identity made primary"), "{history}");
 }
 
 #[tokio::test]

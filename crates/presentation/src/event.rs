@@ -17,7 +17,7 @@ const fn words(kind: EventType, word: &'static str, action: &'static str) -> Wor
 }
 
 /// The kinds of events in the order of lists.
-pub const KINDS: [Words; 18] = [
+pub const KINDS: [Words; 19] = [
     words(EventType::UserCreated, "created", "created"),
     words(EventType::UserImported, "imported", "imported"),
     words(EventType::UserUpdated, "updated", "changed"),
@@ -32,6 +32,7 @@ pub const KINDS: [Words; 18] = [
     words(EventType::IdentityReplaced, "identity replaced", "replaced an identity of"),
     words(EventType::IdentityMoved, "identity moved", "moved an identity between"),
     words(EventType::IdentityVerified, "identity verified", "verified an identity of"),
+    words(EventType::IdentityMadePrimary, "identity made primary", "made an identity primary of"),
     words(EventType::IdentityTakenOver, "identity taken over", "passed on an identity between"),
     words(
         EventType::IdentityRenormalized,

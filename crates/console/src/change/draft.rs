@@ -65,6 +65,11 @@ impl Draft {
         if self.form.get("form") == name { self.verb(verb) } else { verb }
     }
 
+    /// The reason that was typed in the form with this name, on a page with several.
+    pub fn reason_of(&self, name: &str) -> &str {
+        if self.form.get("form") == name { self.form.get("reason") } else { "" }
+    }
+
     /// Whether the form was refused because of a field of this name.
     pub fn is_wrong(&self, field: &str) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.field.contains(field))

@@ -28,13 +28,13 @@ pub fn event_message(event: &Event) -> v1::Event {
         event_id: format!("{}:{}", event.user, event.sequence),
         tenant: event.tenant.as_str().to_owned(),
         user_id: event.user.to_string(),
-        ..stored_message(event)
+        ..message(event, event.kind)
     }
 }
 
 /// The stored form of an event, without its user and tenant: it is stored with the user.
 pub fn encode_event(event: &Event) -> Vec<u8> {
-    stored_message(event).encode_to_vec()
+    message(event, event.kind.stored()).encode_to_vec()
 }
 
 /// Decodes the output of [`encode_event`].
@@ -42,6 +42,7 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
     let message = v1::Event::decode(bytes).map_err(|error| WireError(error.to_string()))?;
     let change = message.change.ok_or_else(|| error("an event without a change"))?;
     let (kind, changes) = kind_of(change);
+    let changes = read_changes(tenant, changes)?;
     let origin = Origin {
         caller: message.caller,
         method: message.method,
@@ -56,8 +57,8 @@ pub fn decode_event(tenant: &Tenant, user: LocalityId, bytes: &[u8]) -> Result<E
         time: read_time(message.time),
         // Former versions stored it with the origin of the next event.
         origin: if kind == EventKind::HistoryBegun { Origin::default() } else { origin },
-        kind,
-        changes: read_changes(tenant, changes)?,
+        kind: kind.of_stored(&changes),
+        changes,
     })
 }
 
@@ -80,7 +81,7 @@ fn error(what: &str) -> WireError {
     WireError(what.to_owned())
 }
 
-fn stored_message(event: &Event) -> v1::Event {
+fn message(event: &Event, kind: EventKind) -> v1::Event {
     let Origin { caller, method, request_id, reason, operation_id } = &event.origin;
     v1::Event {
         time: Some(time_message(event.time)),
@@ -90,7 +91,7 @@ fn stored_message(event: &Event) -> v1::Event {
         request_id: request_id.map(|id| id.to_string()).unwrap_or_default(),
         reason: reason.clone(),
         operation_id: operation_id.clone(),
-        change: Some(change_of(event.kind, changes_message(&event.changes))),
+        change: Some(change_of(kind, changes_message(&event.changes))),
         ..v1::Event::default()
     }
 }

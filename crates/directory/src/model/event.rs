@@ -102,7 +102,7 @@ macro_rules! event_kinds {
             UserMerged
             /// The merge of the user and another was undone.
             UserUnmerged
-            /// It got an identity, or a verification, name or primary mark for an existing one.
+            /// It got an identity, or a verification or a name for an existing one.
             IdentityLinked
             /// An identity was unlinked from it.
             IdentityUnlinked
@@ -118,6 +118,8 @@ macro_rules! event_kinds {
             IdentityRenormalized
             /// A hold of the user ended before its time.
             HoldReleased
+            /// One of its identities became the primary one of its kind. Stored as a link.
+            IdentityMadePrimary
         }
     };
 }
@@ -152,6 +154,22 @@ pub struct ChangeSet {
 }
 
 impl EventKind {
+    /// The kind of an event that is stored as this kind and has these changes.
+    pub fn of_stored(self, changes: &ChangeSet) -> Self {
+        match self {
+            Self::IdentityLinked if changes.are_of_primary() => Self::IdentityMadePrimary,
+            other => other,
+        }
+    }
+
+    /// The kind as which it is stored, which servers of all versions can read.
+    pub const fn stored(self) -> Self {
+        match self {
+            Self::IdentityMadePrimary => Self::IdentityLinked,
+            other => other,
+        }
+    }
+
     /// Whether it is of a merge, or of the undoing of one.
     pub const fn is_merge(self) -> bool {
         matches!(self, Self::UserMerged | Self::UserUnmerged)
@@ -171,19 +189,23 @@ impl ChangeSet {
             (_, State::Merged { .. }) => None,
         });
         let is_created = self.state.is_some_and(|(before, _)| before.is_none());
-        let identity = |change: &IdentityChange| match (&change.before, &change.after) {
-            (Some(_), None) => EventKind::IdentityUnlinked,
-            (Some(old), Some(new)) if old.verification != new.verification => {
-                EventKind::IdentityVerified
-            }
-            _ => EventKind::IdentityLinked,
-        };
-        let identities = self.identities.iter().filter(|_| !is_created).map(identity);
+        let identities = self.identities.iter().filter(|_| !is_created);
+        let identities = identities.filter_map(IdentityChange::kind);
         let fields = self.fields.first().filter(|_| !is_created).map(|_| EventKind::UserUpdated);
         let holds =
             self.holds.iter().any(|hold| hold.after.is_none() && self.identities.is_empty());
         let hold = holds.then_some(EventKind::HoldReleased);
         state.into_iter().chain(identities).chain(fields).chain(hold).collect()
+    }
+
+    /// Whether a primary mark goes from one of the user's identities to another, and nothing else
+    /// changes.
+    fn are_of_primary(&self) -> bool {
+        let has_others = !self.fields.is_empty() || self.state.is_some() || !self.holds.is_empty();
+        let gains = |change: &IdentityChange| change.kind() == Some(EventKind::IdentityMadePrimary);
+        !has_others
+            && self.identities.iter().any(gains)
+            && self.identities.iter().all(IdentityChange::is_of_primary)
     }
 
     /// Whether nothing differs.
@@ -230,6 +252,30 @@ pub struct IdentityChange {
     pub before: Option<Identity>,
     /// The identity after, if the user has it.
     pub after: Option<Identity>,
+}
+
+impl IdentityChange {
+    /// The kind of the event of a call that makes this change alone. None if the identity only
+    /// loses its primary mark, which another one then has.
+    fn kind(&self) -> Option<EventKind> {
+        Some(match (&self.before, &self.after) {
+            (Some(_), None) => EventKind::IdentityUnlinked,
+            (Some(old), Some(new)) if old.verification != new.verification => {
+                EventKind::IdentityVerified
+            }
+            (Some(_), Some(new)) if self.is_of_primary() => {
+                return new.primary.then_some(EventKind::IdentityMadePrimary);
+            }
+            _ => EventKind::IdentityLinked,
+        })
+    }
+
+    /// Whether only the primary mark differs.
+    fn is_of_primary(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else { return false };
+        before.primary != after.primary
+            && Identity { primary: after.primary, ..before.clone() } == *after
+    }
 }
 
 /// A hold of a user that changes.

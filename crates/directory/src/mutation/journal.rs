@@ -98,7 +98,7 @@ fn kind(mutation: &Mutation, after: &Record, changes: &ChangeSet) -> EventKind {
         | UserChange::RemoveMergeFaults
         | UserChange::Purge
         | UserChange::Expire => EventKind::UserUpdated,
-        UserChange::Link(_) => EventKind::IdentityLinked,
+        UserChange::Link(_) => EventKind::IdentityLinked.of_stored(changes),
         UserChange::Unlink(_) => EventKind::IdentityUnlinked,
         UserChange::Replace(..) => EventKind::IdentityReplaced,
         UserChange::Verify(..) => EventKind::IdentityVerified,

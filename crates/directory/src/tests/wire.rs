@@ -3,15 +3,17 @@
 use proptest::prelude::*;
 use prost::Message;
 
-use super::{any_identifier, any_user, user};
+use super::{any_identifier, any_user, id, user};
 use crate::encoded::encode::user_message;
 use crate::encoded::encoded_user::{EncodedUser, Found};
+use crate::encoded::event::{decode_event, encode_event, event_message};
+use crate::model::event::{ChangeSet, Event, EventKind, IdentityChange, Origin};
 use crate::model::policies::Policies;
 use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::model::tenant_record::{Deletion, TenantRecord};
 use crate::model::unknown::Unknown;
-use crate::model::user::User;
+use crate::model::user::{Identity, User, Verification};
 use crate::size::size;
 use crate::timestamp::Timestamp;
 use polynym_identifier::{IdentityKey, RULES_VERSION, Rules};
@@ -178,4 +180,48 @@ fn the_last_known_fields_match_the_descriptors() {
             message.name()
         );
     }
+}
+
+/// A link that only makes an identity primary has a kind of its own, also where it was stored
+/// before there was one.
+#[test]
+fn a_move_of_the_primary_mark_is_stored_as_a_link() {
+    let event = |changes: ChangeSet| Event {
+        tenant: Tenant::DEFAULT,
+        user: id(1),
+        sequence: 1,
+        time: Timestamp::from_millis(1),
+        origin: Origin::default(),
+        kind: EventKind::IdentityLinked.of_stored(&changes),
+        changes,
+    };
+    let [mut first, second] = user(&["handle:joe", "handle:joseph"]).identities.try_into().unwrap();
+    first.primary = true;
+    let lost = Identity { primary: false, ..first.clone() };
+    let gained = Identity { primary: true, ..second.clone() };
+    let verification = Some(Verification { time: Timestamp::from_millis(1), by: String::new() });
+    let verified = Identity { verification, ..gained.clone() };
+    let kind_of = |changes: Vec<(Option<&Identity>, Option<&Identity>)>| {
+        let change = |(before, after): (Option<&Identity>, Option<&Identity>)| IdentityChange {
+            before: before.cloned(),
+            after: after.cloned(),
+        };
+        let identities = changes.into_iter().map(change).collect();
+        let event = event(ChangeSet { identities, ..ChangeSet::default() });
+        let bytes = encode_event(&event);
+        let stored = v1::Event::decode(&*bytes).unwrap().event_type();
+        assert_eq!(stored, v1::EventType::IdentityLinked);
+        let read = decode_event(&event.tenant, event.user, &bytes).unwrap();
+        assert_eq!(read.kind, event.kind);
+        (event_message(&event).event_type(), event.changes.kinds())
+    };
+
+    let marked = vec![(Some(&first), Some(&lost)), (Some(&second), Some(&gained))];
+    let (kind, parts) = kind_of(marked);
+    assert_eq!(kind, v1::EventType::IdentityMadePrimary);
+    assert_eq!(parts, [EventKind::IdentityMadePrimary], "the other mark goes with it");
+    let (kind, _) = kind_of(vec![(Some(&first), Some(&lost)), (Some(&second), Some(&verified))]);
+    assert_eq!(kind, v1::EventType::IdentityLinked, "it is verified as well");
+    let (kind, _) = kind_of(vec![(Some(&first), Some(&lost)), (None, Some(&gained))]);
+    assert_eq!(kind, v1::EventType::IdentityLinked, "it is new");
 }

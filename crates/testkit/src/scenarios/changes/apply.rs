@@ -28,6 +28,7 @@ impl Scene {
             "disable" => drop(self.client.disable(&joe).await.unwrap()),
             "delete" => drop(self.client.delete(&joe).await.unwrap()),
             "merge" => drop(self.client.merge(&joe, &eve).await.unwrap()),
+            "link" => drop(self.client.link(&joe, handle(&self.name("new"))).await.unwrap()),
             "unlink" => drop(self.client.unlink(&joe, handle(&self.name("joe"))).await.unwrap()),
             other => panic!("{other}"),
         }
@@ -99,11 +100,16 @@ impl Scene {
         let new = Some(handle(&self.name("new")));
         let mut registry = self.client.registry.clone();
         match row {
-            "LinkIdentity" | "takeover" => {
-                let verified = row == "takeover";
+            "LinkIdentity" | "primary" | "takeover" => {
+                let (verified, primary) = (row == "takeover", row == "primary");
                 let identifier = if verified { Some(self.email("eve")) } else { new };
-                let request =
-                    v1::LinkIdentityRequest { user_id, identifier, verified, ..Default::default() };
+                let request = v1::LinkIdentityRequest {
+                    user_id,
+                    identifier,
+                    verified,
+                    primary,
+                    ..Default::default()
+                };
                 registry.link_identity(self.with(request)).await.unwrap();
             }
             "UnlinkIdentity" => {

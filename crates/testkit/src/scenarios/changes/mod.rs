@@ -66,7 +66,7 @@ pub async fn all_follow_each_change(store: &str, copy: &str, folder: &Path) {
 /// The method that makes a change.
 fn method(row: &str) -> &str {
     match row {
-        "takeover" => "LinkIdentity",
+        "primary" | "takeover" => "LinkIdentity",
         _ if row.starts_with("bulk ") => "StartBulkChange",
         _ if row.starts_with("ON_") => "ImportUsers",
         _ => row,

@@ -9,7 +9,8 @@ pub const REASON: &str = "because";
 pub struct Change {
     /// The name of its row.
     pub row: &'static str,
-    /// Whether Joe is disabled or deleted before, Eve is merged into him, or his handle is held.
+    /// Whether Joe is disabled or deleted before, has a second handle, Eve is merged into him, or
+    /// his handle is held.
     pub before: &'static str,
     /// The events: each has a user and a type.
     pub events: &'static [(usize, Type)],
@@ -37,6 +38,7 @@ pub const CHANGES: &[Change] = &[
         notices: &[(1, "identity_taken_over")],
         ..change("takeover", &[(0, Type::IdentityLinked), (1, Type::IdentityTakenOver)])
     },
+    Change { before: "link", ..change("primary", &[(0, Type::IdentityMadePrimary)]) },
     change("UnlinkIdentity", &[(0, Type::IdentityUnlinked)]),
     change("ReplaceIdentity", &[(0, Type::IdentityReplaced)]),
     change("VerifyIdentity", &[(0, Type::IdentityVerified)]),
