@@ -125,6 +125,7 @@ async fn an_operation_is_undone_after_a_preview() {
     preview.assert_has(&[
         "Users read: 4. Would be reverted: 2. Cannot be reverted: 1.",
         "CHANGED_SINCE",
+        "Changes by <strong dir=\"auto\">anonymous</strong> in no operation: 1 user",
     ]);
     preview.assert_has(&["polynym undo leavers-7 --tenant default --dry-run", "</html>"]);
     let state = |outcome: Result<v1::User, tonic::Status>| outcome.unwrap().state();

@@ -8,7 +8,7 @@ use tonic::Request;
 
 use super::{fresh, fresh_with_clock, user};
 use crate::support::calls::{Client, handle, text};
-use crate::support::scenarios::bulk::{create_users, user_ids};
+use crate::support::scenarios::bulk::{create_users, until_ended, user_ids};
 use crate::support::scenarios::histories::{events, of};
 use crate::support::scenarios::watching::Watching;
 
@@ -36,6 +36,56 @@ async fn undo(client: &mut Client, id: &str, validate_only: bool) -> (i64, Vec<(
         kept.extend(answer.kept.into_iter().map(|user| (user.user_id, user.reason)));
     }
     (reverted, kept)
+}
+
+fn owned((caller, operation, method): (&str, &str, &str)) -> (String, String, String) {
+    (caller.to_owned(), operation.to_owned(), method.to_owned())
+}
+
+/// What has to be undone before an operation: the caller, the operation and the method.
+async fn blockers(client: &mut Client, id: &str) -> Vec<(String, String, String)> {
+    let operation_id = id.to_owned();
+    let request =
+        v1::UndoOperationRequest { operation_id, validate_only: true, ..Default::default() };
+    let mut answers = client.admin.undo_operation(request).await.unwrap().into_inner();
+    let mut all = Vec::new();
+    while let Some(answer) = answers.message().await.unwrap() {
+        let blockers = answer.kept.into_iter().flat_map(|kept| kept.blockers);
+        all.extend(blockers.map(|one| (one.caller, one.operation_id, one.method)));
+    }
+    all
+}
+
+/// What blocks an undoing is named, the last one first, and an operation that was undone blocks
+/// nothing.
+#[tokio::test]
+async fn operations_in_between_are_undone_first() {
+    let (_server, mut client) = fresh().await;
+    let joe = client.create(user("Joe", vec![handle("joe")])).await.unwrap();
+    set(&mut client, &joe.user_id, "one", true).await;
+    let disable = v1::DisableUserRequest { user_id: joe.user_id.clone(), ..Default::default() };
+    let mut disable = Request::new(disable);
+    disable.metadata_mut().insert("polynym-operation-id", "leavers-7".parse().unwrap());
+    client.registry.disable_user(disable).await.unwrap();
+    let request = v1::StartBulkChangeRequest {
+        bulk_id: "bulk-9".to_owned(),
+        action: Some(v1::BulkAction {
+            action: Some(v1::bulk_action::Action::Enable(v1::bulk_action::Enable {})),
+        }),
+        ..Default::default()
+    };
+    client.registry.start_bulk_change(request).await.unwrap();
+    until_ended(&mut client, "bulk-9").await;
+
+    let named =
+        [("anonymous", "bulk-9", "StartBulkChange"), ("anonymous", "leavers-7", "DisableUser")];
+    assert_eq!(blockers(&mut client, OPERATION).await, named.map(owned));
+    for (n, (_, operation, _)) in named.iter().enumerate() {
+        assert_eq!(undo(&mut client, operation, false).await, (1, Vec::new()), "{operation}");
+        assert_eq!(blockers(&mut client, OPERATION).await, named.map(owned)[n + 1..]);
+    }
+    assert_eq!(undo(&mut client, OPERATION, false).await, (1, Vec::new()));
+    assert_eq!(note(&mut client, &joe.user_id).await, None);
 }
 
 async fn keep_history(client: &mut Client, days: u64) {
@@ -134,6 +184,8 @@ async fn a_change_of_somebody_else_in_between_stays() {
         assert_eq!(undo(&mut client, OPERATION, validate_only).await, (0, kept.clone()));
     }
     assert_eq!(note(&mut client, &joe.user_id).await, Some(text("three")));
+    let blockers = blockers(&mut client, OPERATION).await;
+    assert_eq!(blockers, [("anonymous", "", "UpdateUser")].map(owned), "who changed it since");
 
     // A change without an event stays, too.
     let eve = client.create(user("Eve", vec![handle("eve")])).await.unwrap();

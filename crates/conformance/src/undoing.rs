@@ -58,7 +58,7 @@ impl History<'_> {
         }
         for _ in 0..6 {
             let operation = self.random.one_of(&self.operations);
-            self.undo(&operation).await.map_err(|failure| {
+            self.undo_with_blockers(&operation).await.map_err(|failure| {
                 format!(
                     "undoing {operation}: {failure}\n{}",
                     self.histories.summary(&self.users, self.f.now())

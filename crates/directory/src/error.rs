@@ -5,7 +5,7 @@ mod detail;
 mod item;
 
 pub use category::Category;
-pub use detail::{BulkError, Invalid, NotUndone};
+pub use detail::{Blocker, BulkError, Invalid, NotUndone};
 pub use item::ItemError;
 
 use std::error::Error as StdError;

@@ -40,7 +40,7 @@ pub use duplicates::evidence::{
     Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
 };
 pub use duplicates::pairs::DuplicatePair;
-pub use error::{BulkError, Category, Error, Invalid, ItemError, NotUndone};
+pub use error::{Blocker, BulkError, Category, Error, Invalid, ItemError, NotUndone};
 pub use history_check::check_history;
 pub use history_part::{HistoryEvents, HistoryPart};
 pub use limits::Limits;

@@ -5,6 +5,7 @@
 pub mod action;
 pub mod advice;
 pub mod attribute;
+pub mod blocker;
 pub mod change;
 pub mod count;
 pub mod duration;

@@ -8,7 +8,7 @@ use locality_uuid::LocalityId;
 use tonic::Status;
 
 use crate::grpc::status::status;
-use polynym_directory::{Error, Undo, UndoStep};
+use polynym_directory::{Blocker, Error, NotUndone, Undo, UndoStep};
 use polynym_proto::v1;
 use polynym_transport::StreamPermit;
 use polynym_transport::rich_status::internal;
@@ -50,5 +50,21 @@ fn message(before: &Message, step: &UndoStep) -> Message {
 /// A user that stays as the operation left it.
 fn kept((user, error): &(LocalityId, Error)) -> Kept {
     let (reason, message) = (error.reason().to_owned(), error.to_string());
-    Kept { user_id: user.to_string(), reason, message }
+    let blockers = match error {
+        Error::NotUndone(NotUndone::ChangedSince(blockers)) => {
+            blockers.iter().map(blocker).collect()
+        }
+        _ => Vec::new(),
+    };
+    Kept { user_id: user.to_string(), reason, message, blockers }
+}
+
+fn blocker(
+    Blocker { operation_id, caller, method }: &Blocker,
+) -> v1::undo_operation_response::Blocker {
+    v1::undo_operation_response::Blocker {
+        operation_id: operation_id.clone(),
+        caller: caller.clone(),
+        method: method.clone(),
+    }
 }

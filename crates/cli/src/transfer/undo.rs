@@ -9,6 +9,7 @@ use crate::client::Session;
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use polynym_presentation::blocker::{Blockers, Line};
 use polynym_proto::v1::UndoOperationRequest;
 use polynym_proto::v1::undo_operation_response::Kept;
 
@@ -20,8 +21,8 @@ Examples:
 
 Imports and bulk changes print their id, and `polynym user history` shows it. Users that the
 operation changed become what they were before, and users that it created are deleted: `polynym user
-undelete` restores them. A user that somebody changed since stays as it is. The same command again
-goes on after an interruption.
+undelete` restores them. A user that somebody changed since stays as it is: first undo what the
+output names. The same command again goes on after an interruption.
 
 Exit status: 0 nothing of the operation is left; 1 some users stay as they are.";
 
@@ -57,9 +58,11 @@ pub async fn run(command: Undo) -> Result<(), Failure> {
     let mut answers = session.answer(session.admin().undo_operation(request).await)?;
     let (mut users, mut reverted, mut kept) = (0, 0, Vec::new());
     let (mut kept_count, is_terminal) = (0, std::io::stderr().is_terminal());
+    let mut blockers = Blockers::default();
     while let Some(answer) = answers.message().await.map_err(|error| session.failure(error))? {
         (users, reverted) = (answer.users, answer.reverted);
         kept_count += answer.kept.len();
+        answer.kept.iter().for_each(|kept| blockers.add(kept));
         kept.extend(answer.kept.into_iter().take(MAX_SHOWN.saturating_sub(kept.len())));
         if is_terminal {
             eprint!("\r{users} users read, {reverted} as before ");
@@ -68,7 +71,8 @@ pub async fn run(command: Undo) -> Result<(), Failure> {
     if is_terminal {
         eprintln!();
     }
-    print(&session, &command, [users, reverted, kept_count as i64], &kept)?;
+    let blockers = blockers.lines();
+    print(&session, &command, [users, reverted, kept_count as i64], &kept, &blockers)?;
     if kept_count > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
 }
 
@@ -77,14 +81,20 @@ fn print(
     command: &Undo,
     [users, reverted, kept_count]: [i64; 3],
     kept: &[Kept],
+    blockers: &[Line],
 ) -> Result<(), Failure> {
     if session.json() {
         let shown = kept
             .iter()
             .map(|kept| serde_json::json!({ "user_id": kept.user_id, "reason": kept.reason }));
+        let blockers = blockers.iter().map(|line| {
+            let Line { operation_id, caller, users, .. } = line;
+            serde_json::json!({ "operation_id": operation_id, "caller": caller, "users": users })
+        });
         return output::print_json(&serde_json::json!({
             "operation_id": command.operation, "dry_run": command.dry_run, "users": users,
             "reverted": reverted, "kept": kept_count, "first_kept": shown.collect::<Vec<_>>(),
+            "blockers": blockers.collect::<Vec<_>>(),
         }));
     }
     let verb = if command.dry_run { "would be" } else { "are" };
@@ -95,11 +105,24 @@ fn print(
     if reverted + kept_count == 0 {
         text += ": nothing is left of such an operation; `polynym user history` shows ids";
     }
-    for Kept { user_id, reason, message } in kept {
+    for Kept { user_id, reason, message, .. } in kept {
         text += &format!("\n  {user_id} {reason}: {}", printable(message));
     }
     if kept_count as usize > kept.len() {
         text += &format!("\n  and {} others", kept_count as usize - kept.len());
     }
+    for line in blockers {
+        text += &format!("\n  {}", blocked(line));
+    }
     output::print(&format!("{text}\n"))
+}
+
+/// What has to be undone first.
+fn blocked(Line { operation_id, caller, what, users, .. }: &Line) -> String {
+    let (operation_id, caller) = (printable(operation_id), printable(caller));
+    let count = if *users == 1 { "1 user".to_owned() } else { format!("{users} users") };
+    match operation_id.is_empty() {
+        true => format!("changed since by {caller}, in no operation: {count}"),
+        false => format!("first undo the {what} {operation_id} by {caller}: {count}"),
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
-use polynym_directory::{Error, MutationCall, Record};
+use polynym_directory::{Error, MutationCall, NotUndone, Record};
 
 use super::model::{Expected, Users, Visible};
 use super::scene::History;
@@ -12,14 +12,34 @@ use crate::fixture::factory::Failure;
 
 /// The answer to an undoing.
 #[derive(Debug, PartialEq)]
-struct Answer {
+pub struct Answer {
     reverted: u64,
     kept: BTreeMap<LocalityId, String>,
+    /// The operations that are to be undone first.
+    blockers: BTreeMap<LocalityId, Vec<String>>,
 }
 
 impl History<'_> {
+    /// Undoes an operation, then what it names as to be undone first for one of the users, and the
+    /// operation again: unless these stay, nobody has changed that user since.
+    pub async fn undo_with_blockers(&mut self, operation: &str) -> Result<(), Failure> {
+        let answer = self.undo(operation).await?;
+        let mut blocked = answer.blockers.iter();
+        let Some((id, blockers)) = blocked.find(|(_, named)| named.iter().all(|one| one != ""))
+        else {
+            return Ok(());
+        };
+        let mut stays = false;
+        for blocker in blockers {
+            stays |= self.undo(blocker).await?.kept.contains_key(id);
+        }
+        let again = self.undo(operation).await?;
+        self.tally.unblocked += u64::from(!stays);
+        ensure(stays || !again.blockers.contains_key(id), format!("{id} is blocked: {again:?}"))
+    }
+
     /// Undoes an operation: as a dry run, then in earnest, and again.
-    pub async fn undo(&mut self, operation: &str) -> Result<(), Failure> {
+    pub async fn undo(&mut self, operation: &str) -> Result<Answer, Failure> {
         let now = self.f.now();
         let expected = self.histories.expected(operation, &self.users, now);
         let dry = self.answer(operation, true).await?;
@@ -51,7 +71,7 @@ impl History<'_> {
         equal(&self.read_users().await?, &after, "the users after the second undoing")?;
         self.histories.undo(operation, &expected);
         self.users = after;
-        Ok(())
+        Ok(answer)
     }
 
     /// Fails unless the undoing did what the model expects.
@@ -77,6 +97,9 @@ impl History<'_> {
                 Expected::Kept => {
                     equal(found, before, &context)?;
                     ensure(reason.is_some(), format!("no reason: {context}"))?;
+                    if let Some(named) = self.histories.blockers(operation, *id) {
+                        equal(&answer.blockers.get(id), &Some(&named), &context)?;
+                    }
                 }
                 Expected::Exact(wanted) => equal(&visible, wanted, &context)?,
                 Expected::Deleted => {
@@ -134,9 +157,16 @@ impl History<'_> {
         let ids = self.ids.iter().filter(|_| is_listed);
         let listed: Vec<_> = ids.map(ToString::to_string).collect();
         let mut undo = self.directory.begin_undo(&call, operation, &listed).await?;
-        let mut answer = Answer { reverted: 0, kept: BTreeMap::new() };
+        let mut answer = Answer { reverted: 0, kept: BTreeMap::new(), blockers: BTreeMap::new() };
         while let Some(step) = undo.next().await? {
             answer.reverted += step.reverted;
+            for (id, error) in &step.kept {
+                if let Error::NotUndone(NotUndone::ChangedSince(blockers)) = error {
+                    let named = blockers.iter().map(|one| one.operation_id.clone());
+                    answer.blockers.insert(*id, named.collect());
+                }
+            }
+            answer.blockers.retain(|_, named| !named.is_empty());
             let reason = |(id, error): (LocalityId, Error)| (id, error.to_string());
             answer.kept.extend(step.kept.into_iter().map(reason));
         }

@@ -195,6 +195,19 @@ impl Histories {
         }
     }
 
+    /// The operations that changed a user after an operation, the last one first. None if the user
+    /// stays for another reason.
+    pub fn blockers(&self, operation: &str, id: LocalityId) -> Option<Vec<String>> {
+        let entries = self.of(id);
+        let mut named: Vec<String> = Vec::new();
+        for entry in entries[first_of(entries, operation)?..].iter().rev() {
+            if entry.operation != operation && !named.contains(&entry.operation) {
+                named.push(entry.operation.clone());
+            }
+        }
+        Some(named).filter(|named| !named.is_empty())
+    }
+
     /// Keeps users that get back what others have, unless those give it back.
     fn keep_conflicts(
         &self,

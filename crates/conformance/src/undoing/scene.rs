@@ -25,6 +25,8 @@ pub struct Tally {
     pub kept: u64,
     /// Users that were deleted, because an operation had created them.
     pub deleted: u64,
+    /// Users that nothing blocked any more once what was named was undone.
+    pub unblocked: u64,
 }
 
 impl Tally {
@@ -34,10 +36,15 @@ impl Tally {
         self.reverted += other.reverted;
         self.kept += other.kept;
         self.deleted += other.deleted;
+        self.unblocked += other.unblocked;
     }
 
     pub(super) const fn is_wild(&self) -> bool {
-        self.changes > 50 && self.reverted > 10 && self.kept > 10 && self.deleted > 2
+        self.changes > 50
+            && self.reverted > 10
+            && self.kept > 10
+            && self.deleted > 2
+            && self.unblocked > 0
     }
 }
 

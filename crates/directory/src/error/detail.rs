@@ -86,21 +86,37 @@ impl BulkError {
 }
 
 /// The reason why an operation cannot be undone for a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotUndone {
-    /// The user was changed after the operation.
+    /// The user was changed after the operation: by these, the last one first. Empty if the history
+    /// does not tell.
     #[error("somebody changed the user since")]
-    ChangedSince,
+    ChangedSince(Vec<Blocker>),
     /// The history lacks values that the user had before the operation.
     #[error("the history does not have all that the user had before")]
     ValuesNotKept,
 }
 
 impl NotUndone {
-    pub(super) const fn reason(self) -> &'static str {
+    /// A user is not as the operation left it, and its history does not say why.
+    pub(crate) const UNEXPLAINED: Self = Self::ChangedSince(Vec::new());
+
+    pub(super) const fn reason(&self) -> &'static str {
         match self {
-            Self::ChangedSince => "CHANGED_SINCE",
+            Self::ChangedSince(_) => "CHANGED_SINCE",
             Self::ValuesNotKept => "VALUES_NOT_KEPT",
         }
     }
+}
+
+/// Changes after an operation, by a caller and as part of an operation or of none. They have to be
+/// undone first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    /// The id of the operation; may be empty.
+    pub operation_id: String,
+    /// The caller.
+    pub caller: String,
+    /// The method of the last of these changes.
+    pub method: String,
 }

@@ -80,7 +80,7 @@ fn check_after(
     };
     match has_fields && has_identities && has_state && is_whole {
         true => Ok(()),
-        false => Err(NotUndone::ChangedSince.into()),
+        false => Err(NotUndone::UNEXPLAINED.into()),
     }
 }
 
@@ -165,7 +165,7 @@ fn restore_identity(
     let (identifier, rules_version) =
         present_form(&before.identifier, &before.display, mutation.rules);
     if record.user.identity(&identifier).is_some() {
-        return Err(NotUndone::ChangedSince.into());
+        return Err(NotUndone::UNEXPLAINED.into());
     }
     let link_time = mutation.now.time.after(record.user.update_time);
     record.guard(&identifier, &mutation.policies);
@@ -192,7 +192,7 @@ fn undo_hold(
     let present = holds.iter().find(|hold| hold.key == *key).map(|hold| hold.until);
     let is_over = |until: &Option<_>| until.is_none_or(|until| mutation.is_past(until));
     if present != *after && !(is_over(&present) && is_over(after)) {
-        return Err(NotUndone::ChangedSince.into());
+        return Err(NotUndone::UNEXPLAINED.into());
     }
     let guarded = |guarded: &&Guarded| IdentityKey::new(tenant.as_str(), &guarded.handle) == *key;
     let guard = guards.iter().find(guarded).map(|one| &one.guard);

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use locality_uuid::LocalityId;
 
-use crate::error::NotUndone;
+use crate::error::{Blocker, NotUndone};
 use crate::history_part::HistoryPart;
 use crate::model::event::{Event, EventKind, Origin};
 use crate::mutation::read_set::{DecideError, ReadSet};
@@ -16,6 +16,8 @@ use polynym_identifier::Identifier;
 const PART_EVENTS: usize = 64;
 /// The most parts of a history that are read.
 const MAX_PARTS: usize = 16;
+/// The most operations and callers that are named as the reason why a user stays.
+const MAX_BLOCKERS: usize = 8;
 
 /// The undoing of an operation for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,10 +102,10 @@ struct Walk<'v, 'r> {
     expected: Option<u64>,
     /// The last event.
     last: Option<&'v Event>,
-    /// Whether an event of somebody else was met.
-    has_others: bool,
-    /// Whether there are events of others after some of the operation.
-    is_changed_since: bool,
+    /// Whose events were met other than those of the operation: some of them, the last one first.
+    others: Vec<Blocker>,
+    /// How many of them are known to have changed the user after the operation.
+    blockers: usize,
     /// Whether events are missing, as those that have expired.
     has_gap: bool,
     /// Whether events cannot be read.
@@ -118,8 +120,8 @@ impl<'v, 'r> Walk<'v, 'r> {
             undone: Vec::new(),
             expected: None,
             last: None,
-            has_others: false,
-            is_changed_since: false,
+            others: Vec::new(),
+            blockers: 0,
             has_gap: false,
             is_damaged: false,
         }
@@ -144,11 +146,27 @@ impl<'v, 'r> Walk<'v, 'r> {
         } else if event.kind == EventKind::IdentityRenormalized {
             self.add_renamed(event);
         } else if !self.is_undone(operation) {
-            self.is_changed_since |= is_own && self.has_others;
-            self.has_others |= !is_own;
-            self.events.own.extend(is_own.then_some(event));
+            if is_own {
+                self.blockers = self.others.len();
+                self.events.own.push(event);
+            } else {
+                self.add_other(event);
+            }
         }
         ControlFlow::Continue(())
+    }
+
+    fn add_other(&mut self, event: &Event) {
+        let Origin { caller, method, operation_id, .. } = &event.origin;
+        let is_same =
+            |known: &Blocker| (&known.operation_id, &known.caller) == (operation_id, caller);
+        if self.others.len() < MAX_BLOCKERS && !self.others.iter().any(is_same) {
+            self.others.push(Blocker {
+                operation_id: operation_id.clone(),
+                caller: caller.clone(),
+                method: method.clone(),
+            });
+        }
     }
 
     /// Whether an event of this operation was undone later.
@@ -180,9 +198,10 @@ impl<'v, 'r> Walk<'v, 'r> {
         oldest == 1 || self.events.own.last().is_none_or(|own| own.sequence != oldest)
     }
 
-    fn finish(self, is_complete: bool) -> Result<OperationEvents<'v>, DecideError> {
-        if self.is_changed_since {
-            return Err(NotUndone::ChangedSince.into());
+    fn finish(mut self, is_complete: bool) -> Result<OperationEvents<'v>, DecideError> {
+        if self.blockers > 0 {
+            self.others.truncate(self.blockers);
+            return Err(NotUndone::ChangedSince(self.others).into());
         }
         let is_partial = !self.events.is_empty() && (self.has_gap || !is_complete);
         match self.is_damaged || is_partial {
