@@ -8,6 +8,7 @@ use prost_types::Timestamp;
 
 use crate::form::Form;
 use crate::views::event::{self, EventView};
+use crate::views::person::People;
 
 /// The maximum number of changes that are shown.
 const MAX_CHANGES: i32 = 10;
@@ -44,7 +45,7 @@ impl Version {
             ..Default::default()
         };
         let page = client.directory().list_history(request).await;
-        page.map(|page| event::views(&page.events)).unwrap_or_default()
+        page.map(|page| event::views(&page.events, &People::default())).unwrap_or_default()
     }
 }
 

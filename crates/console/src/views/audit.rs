@@ -8,6 +8,7 @@ use v1::{EventType, State};
 
 use super::Time;
 use super::event::{ChangeView, changes};
+use super::person::Person;
 use super::text::cut;
 
 /// The changes that a line shows.
@@ -16,15 +17,6 @@ const MAX_CHANGES: usize = 2;
 const MAX_DETAIL: usize = 120;
 /// The users of an operation that a line names.
 const MAX_NAMES: usize = 3;
-
-/// A user in a line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
-    /// The id.
-    pub id: String,
-    /// The name; the beginning of the id if it has none, or is gone.
-    pub name: String,
-}
 
 /// A change, or the changes of one kind that an operation made one after the other.
 #[derive(Clone, Debug)]
@@ -133,7 +125,8 @@ impl<'p> Names<'p> {
     fn person(&self, id: &str) -> Person {
         let mut names = [self.present.get(id), self.former.get(id)].into_iter().flatten();
         let name = names.find(|name| !name.is_empty());
-        Person { id: id.to_owned(), name: name.cloned().unwrap_or_else(|| cut(id, 8)) }
+        let unknown = Person::unknown(id);
+        name.map_or(unknown.clone(), |name| Person { name: name.clone(), ..unknown })
     }
 }
 

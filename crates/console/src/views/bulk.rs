@@ -7,6 +7,7 @@ use v1::bulk_action::Action;
 use v1::bulk_change::{Failure, FailureCount};
 
 use super::Time;
+use super::person::People;
 use super::text::cut;
 use super::user::attribute;
 
@@ -51,6 +52,8 @@ pub struct BulkView {
     pub reasons: Vec<FailureCount>,
     /// The first users that failed.
     pub failures: Vec<Failure>,
+    /// Their names.
+    pub people: People,
     /// Whether further failures are known.
     pub has_more_failures: bool,
     /// When it was started.
@@ -89,6 +92,7 @@ impl BulkView {
             failed: counts.failed.iter().map(|failed| failed.users).sum(),
             reasons: counts.failed,
             failures: change.failures.iter().take(MAX_FAILURES).cloned().collect(),
+            people: People::default(),
             has_more_failures: change.failures.len() > MAX_FAILURES,
             created: Time::of(change.create_time.as_ref()),
             ended: Time::of(change.end_time.as_ref()),

@@ -6,6 +6,7 @@ use polynym_proto::v1;
 use v1::ChangeSet;
 
 use super::Time;
+use super::person::{People, Person};
 use super::text::shorten;
 use super::user;
 
@@ -32,7 +33,7 @@ pub struct EventView {
     /// The hour of the event, for inputs: from, to.
     pub hour: (String, String),
     /// The user.
-    pub user: String,
+    pub user: Person,
     /// The name of the caller.
     pub caller: String,
     /// The method that was called.
@@ -44,7 +45,7 @@ pub struct EventView {
     /// The id of the operation.
     pub operation: String,
     /// The other user that the change concerns.
-    pub other: String,
+    pub other: Option<Person>,
     /// Whether values of a purged user were removed.
     pub is_redacted: bool,
     /// The changes.
@@ -73,9 +74,15 @@ const FORMS: Forms = Forms {
     time: |time| Time::of(Some(time)).map(|time| time.text).unwrap_or_default(),
 };
 
+/// The ids of the users that events name.
+pub fn user_ids(events: &[v1::Event]) -> impl Iterator<Item = &str> {
+    let others = events.iter().filter_map(|event| Some(&*event.change_set()?.other_user_id));
+    events.iter().map(|event| &*event.user_id).chain(others)
+}
+
 /// The views of the events of a page, which share the bytes that fit it.
-pub fn views(events: &[v1::Event]) -> Vec<EventView> {
-    let mut views: Vec<_> = events.iter().map(EventView::of).collect();
+pub fn views(events: &[v1::Event], people: &People) -> Vec<EventView> {
+    let mut views: Vec<_> = events.iter().map(|event| EventView::of(event, people)).collect();
     let (count, all) = (views.len(), views.iter().map(EventView::bytes).sum::<usize>());
     for view in &mut views {
         view.is_one_of_many = count > 1;
@@ -88,7 +95,7 @@ pub fn views(events: &[v1::Event]) -> Vec<EventView> {
 
 impl EventView {
     /// The view of an event.
-    fn of(event: &v1::Event) -> Self {
+    fn of(event: &v1::Event, people: &People) -> Self {
         let set = event.change_set();
         let mut changes = set.map(changes).unwrap_or_default();
         let mut is_cut = false;
@@ -101,13 +108,13 @@ impl EventView {
             time: Time::of(event.time.as_ref()),
             instant: time::span(event.time.as_ref(), 1),
             hour: time::span(event.time.as_ref(), 3_600_000),
-            user: event.user_id.clone(),
+            user: people.person(&event.user_id),
             caller: event.caller.clone(),
             method: event.method.clone(),
             request_id: event.request_id.clone(),
             reason: event.reason.clone(),
             operation: event.operation_id.clone(),
-            other: set.map(|set| set.other_user_id.clone()).unwrap_or_default(),
+            other: set.and_then(|set| people.other(&set.other_user_id)),
             is_redacted: set.is_some_and(|set| set.redacted),
             changes,
             omitted: 0,
@@ -194,13 +201,14 @@ mod tests {
 
     #[test]
     fn the_values_of_a_page_are_bounded_and_those_of_one_event_are_whole() {
-        let many = views(&vec![created(60, 500); 25]);
+        let nobody = People::default();
+        let many = views(&vec![created(60, 500); 25], &nobody);
         let all = many.iter().map(EventView::bytes).sum::<usize>();
         assert!(all <= PAGE_BYTES + 25 * 3 * "…".len() * 8, "{all} bytes");
         assert!(many[0].is_cut && many[0].omitted > 0);
-        let one = &views(&[created(40, 500)])[0];
+        let one = &views(&[created(40, 500)], &nobody)[0];
         assert!(!one.is_cut && one.omitted == 0 && one.kind == "created");
-        let few = &views(&vec![created(6, 40); 25])[24];
+        let few = &views(&vec![created(6, 40); 25], &nobody)[24];
         assert!(!few.is_cut && few.omitted == 0, "a page that fits is whole");
     }
 }

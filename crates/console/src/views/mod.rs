@@ -7,6 +7,7 @@ pub mod duplicates;
 pub mod event;
 pub mod identity;
 pub mod pager;
+pub mod person;
 pub mod policies;
 pub mod reading;
 pub mod tenant;

@@ -20,6 +20,7 @@ use crate::pages::user::restorable_until;
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
 use crate::views::bulk::BulkView;
+use crate::views::person::People;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 
@@ -75,7 +76,9 @@ pub async fn page(
     let change = get(&client, &id).await?;
     let selected = selection.and_then(|selection| selection::of_bulk(&visit, &id, selection));
     let selection = selection.filter(|_| selected.is_some());
-    let bulk = BulkView::of(&change);
+    let mut bulk = BulkView::of(&change);
+    let failed = bulk.failures.iter().map(|failure| &*failure.user_id);
+    bulk.people = People::read(&client, failed).await;
     let (mut users, mut restorable) = (Vec::new(), None);
     if bulk.can_be_applied(selected.is_some()) {
         users = match selected {

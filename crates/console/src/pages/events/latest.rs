@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::render::{Page, render};
 use crate::views::Commands;
-use crate::views::event::{EventView, views};
+use crate::views::event::{EventView, user_ids, views};
+use crate::views::person::People;
 use crate::visit::Visit;
 
 /// The events of a page.
@@ -63,14 +64,16 @@ pub async fn page(visit: Visit, Path(tenant): Path<String>, RawQuery(query): Raw
     visit.require(Role::Viewer)?;
     let selection = Selection::read(&query.unwrap_or_default());
     let request = selection.request(&tenant);
-    let (mut events, token) = read(&visit.client(&tenant), request.clone()).await?;
+    let client = visit.client(&tenant);
+    let (mut events, token) = read(&client, request.clone()).await?;
     events.reverse();
+    let people = People::read(&client, user_ids(&events)).await;
     let commands = commands(&selection, &tenant, request);
     Ok(render(&EventsPage {
         frame: visit.frame(&tenant),
         has_more: events.len() == PAGE_SIZE,
         selection,
-        events: views(&events),
+        events: views(&events, &people),
         token,
         commands,
     }))

@@ -19,7 +19,8 @@ use super::query::Selection;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::render::{Parts, stream_of};
-use crate::views::event::{EventView, views};
+use crate::views::event::{EventView, user_ids, views};
+use crate::views::person::People;
 
 /// The maximum number of streams of a session.
 const MAX_STREAMS: usize = 2;
@@ -139,7 +140,7 @@ impl Parts for Follower {
         while !self.is_over {
             tokio::select! {
                 answer = self.answers.message() => match answer {
-                    Ok(Some(answer)) => return self.part(&answer),
+                    Ok(Some(answer)) => return self.part(&answer).await,
                     // The browser asks again after the last token.
                     Ok(None) => return None,
                     Err(error) => return self.end_of(error),
@@ -164,10 +165,13 @@ impl Follower {
         may_view && self.shared.sessions.is_open(session)
     }
 
-    fn part(&self, answer: &WatchResponse) -> Option<String> {
+    async fn part(&self, answer: &WatchResponse) -> Option<String> {
         let data = match &answer.kind {
             Some(Kind::Event(event)) => {
-                let event = views(slice::from_ref(event)).pop()?;
+                let events = slice::from_ref(event);
+                let client = self.visit.client(&self.tenant);
+                let people = People::read(&client, user_ids(events)).await;
+                let event = views(events, &people).pop()?;
                 let part = EventPart { frame: self.visit.frame(&self.tenant), event };
                 data_lines(&part.render().ok()?)
             }

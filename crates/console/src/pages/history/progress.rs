@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use polynym_client::Answers;
+use polynym_client::{Answers, Client};
+use polynym_presentation::blocker::{Blockers, Line};
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
 use crate::prelude::*;
 use crate::render::{Parts, render_in_parts};
 use crate::requests::RequestPermit;
+use crate::views::person::{People, Person};
 
 /// The users that are shown.
 const MAX_SHOWN: usize = 100;
@@ -49,16 +51,28 @@ struct Undone {
     is_preview: bool,
     users: i64,
     reverted: i64,
-    kept: Vec<Kept>,
+    kept: Vec<KeptUser>,
     kept_count: usize,
+    /// What has to be undone first, once all is read.
+    blockers: Vec<Line>,
     /// The reason why it ended early; empty if it did not.
     error: String,
 }
 
+/// A user that stays as it is.
+struct KeptUser {
+    person: Person,
+    reason: String,
+    message: String,
+}
+
 /// An undoing in progress.
 struct Run {
+    client: Client,
+    kept: Vec<Kept>,
     answers: Answers<UndoOperationResponse>,
     undone: Option<Undone>,
+    blockers: Blockers,
     shown: Instant,
     _permit: RequestPermit,
 }
@@ -77,7 +91,8 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
     cli.extend(is_preview.then_some("--dry-run"));
     let commands = Commands::from_request(&cli, &request);
     let frame = visit.frame(&tenant);
-    let answers = visit.client(&tenant).admin().undo_operation(request).await?;
+    let client = visit.client(&tenant);
+    let answers = client.admin().undo_operation(request).await?;
     let undone = Undone {
         home: frame.home(),
         operation: operation.clone(),
@@ -86,9 +101,18 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
         reverted: 0,
         kept: Vec::new(),
         kept_count: 0,
+        blockers: Vec::new(),
         error: String::new(),
     };
-    let run = Run { answers, undone: Some(undone), shown: Instant::now(), _permit: permit };
+    let run = Run {
+        client,
+        kept: Vec::new(),
+        answers,
+        undone: Some(undone),
+        blockers: Blockers::default(),
+        shown: Instant::now(),
+        _permit: permit,
+    };
     Ok(render_in_parts(&UndoPage { frame, operation, is_preview, commands }, run))
 }
 
@@ -98,28 +122,46 @@ impl Parts for Run {
             let undone = self.undone.as_mut()?;
             match self.answers.message().await {
                 Ok(Some(answer)) => {
-                    undone.add(answer);
+                    answer.kept.iter().for_each(|kept| self.blockers.add(kept));
+                    undone.add(&answer);
+                    let room = MAX_SHOWN.saturating_sub(self.kept.len());
+                    self.kept.extend(answer.kept.into_iter().take(room));
                     if self.shown.elapsed() >= INTERVAL {
                         self.shown = Instant::now();
                         let Undone { is_preview, users, reverted, .. } = *undone;
                         return Progress { is_preview, users, reverted }.render().ok();
                     }
                 }
-                Ok(None) => return self.undone.take()?.render().ok(),
+                Ok(None) => return self.end().await,
                 Err(error) => {
                     undone.error = error.message().to_owned();
-                    return self.undone.take()?.render().ok();
+                    return self.end().await;
                 }
             }
         }
     }
 }
 
+impl Run {
+    /// The end of the page, with the names of the users that stay.
+    async fn end(&mut self) -> Option<String> {
+        let undone = self.undone.take()?;
+        let kept = std::mem::take(&mut self.kept);
+        let people = People::read(&self.client, kept.iter().map(|kept| &*kept.user_id)).await;
+        let user = |Kept { user_id, reason, message, .. }: Kept| KeptUser {
+            person: people.person(&user_id),
+            reason,
+            message,
+        };
+        let kept = kept.into_iter().map(user).collect();
+        let blockers = std::mem::take(&mut self.blockers).lines();
+        Undone { kept, blockers, ..undone }.render().ok()
+    }
+}
+
 impl Undone {
-    fn add(&mut self, answer: UndoOperationResponse) {
+    fn add(&mut self, answer: &UndoOperationResponse) {
         (self.users, self.reverted) = (answer.users, answer.reverted);
         self.kept_count += answer.kept.len();
-        let room = MAX_SHOWN.saturating_sub(self.kept.len());
-        self.kept.extend(answer.kept.into_iter().take(room));
     }
 }

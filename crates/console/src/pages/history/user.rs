@@ -10,7 +10,8 @@ use v1::list_history_request::User;
 use super::period::{PAGE_SIZE, Period};
 use crate::frame::Frame;
 use crate::render::{Page, render};
-use crate::views::event::views;
+use crate::views::event::{user_ids, views};
+use crate::views::person::People;
 use crate::views::{Commands, EventView, UserView};
 use crate::visit::Visit;
 
@@ -55,7 +56,8 @@ pub async fn page(
     let commands = commands(&tenant, &id, &request);
     let next = answer.next_page_token;
     let next = if next.is_empty() { next } else { period.next(&next) };
-    let events = views(&answer.events);
+    let others = user_ids(&answer.events).filter(|other| *other != id);
+    let events = views(&answer.events, &People::read(&client, others).await);
     Ok(render(&HistoryPage {
         frame: visit.frame(&tenant),
         id,

@@ -12,6 +12,7 @@ use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
 use super::shared_parts::policies;
+use crate::views::person::Person;
 use crate::views::{Time, identity};
 
 /// The maximum number of merges and undone merges that are read.
@@ -24,6 +25,8 @@ const MAX_IDENTITIES: usize = 3;
 /// A user that was merged into another.
 pub struct MergedView {
     pub id: String,
+    /// The first identity that it brought along; the beginning of its id if it had none.
+    pub name: String,
     pub time: Option<Time>,
     pub caller: String,
     /// Identities that it brought along.
@@ -78,16 +81,17 @@ fn merges(events: Vec<v1::Event>, window: Duration, now: SystemTime) -> Vec<Merg
 fn view(event: &v1::Event, set: &v1::ChangeSet, window: Duration, now: SystemTime) -> MergedView {
     let gained = set.identities.iter().filter(|change| change.before.is_none());
     let identities = gained.filter_map(|change| change.after.as_ref());
+    let identities = identities.map(|one| identity::value(one.identifier.as_ref()));
+    let identities: Vec<_> = identities.take(MAX_IDENTITIES).collect();
+    let unknown = Person::unknown(&set.other_user_id);
     let until = event.time.and_then(|time| SystemTime::try_from(time).ok()).map(|t| t + window);
     let until = until.filter(|until| *until > now).map(Timestamp::from);
     MergedView {
         id: set.other_user_id.clone(),
         time: Time::of(event.time.as_ref()),
         caller: event.caller.clone(),
-        identities: identities
-            .map(|one| identity::value(one.identifier.as_ref()))
-            .take(MAX_IDENTITIES)
-            .collect(),
+        name: identities.first().cloned().unwrap_or(unknown.name),
+        identities,
         undo_until: Time::of(until.as_ref()),
     }
 }

@@ -1,0 +1,99 @@
+//! Users that a page names beside what it is about, by their ids: read in one call.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use polynym_client::Client;
+use polynym_proto::v1;
+use v1::batch_get_users_response::result::Outcome;
+
+use super::UserView;
+use super::text::cut;
+
+/// The most users of a page whose names are read.
+const MAX_READ: usize = 200;
+
+/// The characters of an id that stand for a name.
+const SHORT_ID: usize = 8;
+
+/// A user that a page names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    /// The id.
+    pub id: String,
+    /// The name; the beginning of the id if it has none, or is gone.
+    pub name: String,
+    /// What is unusual about the user, such as `deleted` or `merged into Joe Smith`.
+    pub note: String,
+}
+
+impl Person {
+    /// A user of whom only the id is known.
+    pub fn unknown(id: &str) -> Self {
+        Self { id: id.to_owned(), name: cut(id, SHORT_ID), note: String::new() }
+    }
+}
+
+/// The users of a page, by their ids.
+#[derive(Clone, Debug, Default)]
+pub struct People(BTreeMap<String, Person>);
+
+impl People {
+    /// The people with these ids. Those that cannot be read, or are too many, have their ids alone.
+    pub async fn read<'i>(client: &Client, ids: impl IntoIterator<Item = &'i str>) -> Self {
+        let ids: BTreeSet<_> = ids.into_iter().filter(|id| !id.is_empty()).collect();
+        let ids: Vec<_> = ids.into_iter().take(MAX_READ).map(str::to_owned).collect();
+        if ids.is_empty() {
+            return Self::default();
+        }
+        let paths = ["user_id", "display_name", "state", "identities"];
+        let request = v1::BatchGetUsersRequest {
+            user_ids: ids.clone(),
+            read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+            ..Default::default()
+        };
+        let Ok(answer) = client.directory().batch_get_users(request).await else {
+            return Self::default();
+        };
+        let known = ids.into_iter().zip(answer.results);
+        known.filter_map(|(id, result)| person(id, result.outcome?)).collect()
+    }
+
+    /// The user with this id.
+    pub fn person(&self, id: &str) -> Person {
+        self.0.get(id).cloned().unwrap_or_else(|| Person::unknown(id))
+    }
+
+    /// The user with this id; none if there is no id.
+    pub fn other(&self, id: &str) -> Option<Person> {
+        (!id.is_empty()).then(|| self.person(id))
+    }
+}
+
+impl FromIterator<Person> for People {
+    fn from_iter<I: IntoIterator<Item = Person>>(people: I) -> Self {
+        Self(people.into_iter().map(|person| (person.id.clone(), person)).collect())
+    }
+}
+
+/// A person; none if nothing is known of it.
+fn person(id: String, outcome: Outcome) -> Option<Person> {
+    match outcome {
+        Outcome::Found(found) => {
+            let user = UserView::of(&found.user?);
+            let title = user.title().to_owned();
+            Some(match found.merged_from.is_empty() {
+                true => Person { id, name: title, note: state_note(user.state).to_owned() },
+                false => Person { note: format!("merged into {title}"), ..Person::unknown(&id) },
+            })
+        }
+        Outcome::Error(error) if error.code == tonic::Code::NotFound as i32 => {
+            Some(Person { note: "no longer there".to_owned(), ..Person::unknown(&id) })
+        }
+        Outcome::Error(_) => None,
+    }
+}
+
+/// A state that is unusual.
+fn state_note(state: &'static str) -> &'static str {
+    if state == "active" { "" } else { state }
+}
