@@ -3844,7 +3844,11 @@ type UndoOperationResponse_Kept struct {
 	// `IDENTITY_TAKEN`, or `INTERNAL` if the stored record of the user cannot be read.
 	Reason string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The reason, for people.
-	Message       string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Who changed the user after the operation, with `CHANGED_SINCE`, the last one first: at most 8, and none if the
+	// history does not tell. Undo their operations first, in this order, and the user becomes what it was, unless these stay
+	// for reasons of their own.
+	Blockers      []*UndoOperationResponse_Blocker `protobuf:"bytes,4,rep,name=blockers,proto3" json:"blockers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3900,6 +3904,77 @@ func (x *UndoOperationResponse_Kept) GetMessage() string {
 	return ""
 }
 
+func (x *UndoOperationResponse_Kept) GetBlockers() []*UndoOperationResponse_Blocker {
+	if x != nil {
+		return x.Blockers
+	}
+	return nil
+}
+
+// Changes of a user after the operation.
+type UndoOperationResponse_Blocker struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the operation that they belong to. Empty if it has none: they can only be reverted by hand.
+	OperationId string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	// The caller.
+	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The method of the last of them, such as `StartBulkChange`.
+	Method        string `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoOperationResponse_Blocker) Reset() {
+	*x = UndoOperationResponse_Blocker{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoOperationResponse_Blocker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoOperationResponse_Blocker) ProtoMessage() {}
+
+func (x *UndoOperationResponse_Blocker) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoOperationResponse_Blocker.ProtoReflect.Descriptor instead.
+func (*UndoOperationResponse_Blocker) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{23, 1}
+}
+
+func (x *UndoOperationResponse_Blocker) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *UndoOperationResponse_Blocker) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *UndoOperationResponse_Blocker) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
 // The progress of the whole import.
 type ImportUsersResponse_Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3925,7 +4000,7 @@ type ImportUsersResponse_Progress struct {
 
 func (x *ImportUsersResponse_Progress) Reset() {
 	*x = ImportUsersResponse_Progress{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4012,7 @@ func (x *ImportUsersResponse_Progress) String() string {
 func (*ImportUsersResponse_Progress) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4024,7 +4099,7 @@ type ImportUsersResponse_Change struct {
 
 func (x *ImportUsersResponse_Change) Reset() {
 	*x = ImportUsersResponse_Change{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4111,7 @@ func (x *ImportUsersResponse_Change) String() string {
 func (*ImportUsersResponse_Change) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Change) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4094,7 +4169,7 @@ type ImportUsersResponse_Reject struct {
 
 func (x *ImportUsersResponse_Reject) Reset() {
 	*x = ImportUsersResponse_Reject{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4181,7 @@ func (x *ImportUsersResponse_Reject) String() string {
 func (*ImportUsersResponse_Reject) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4177,7 +4252,7 @@ type ExportUsersResponse_Start struct {
 
 func (x *ExportUsersResponse_Start) Reset() {
 	*x = ExportUsersResponse_Start{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4189,7 +4264,7 @@ func (x *ExportUsersResponse_Start) String() string {
 func (*ExportUsersResponse_Start) ProtoMessage() {}
 
 func (x *ExportUsersResponse_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4306,7 @@ type ExportUsersResponse_End struct {
 
 func (x *ExportUsersResponse_End) Reset() {
 	*x = ExportUsersResponse_End{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4318,7 @@ func (x *ExportUsersResponse_End) String() string {
 func (*ExportUsersResponse_End) ProtoMessage() {}
 
 func (x *ExportUsersResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4358,7 @@ type FindDuplicatesResponse_Progress struct {
 
 func (x *FindDuplicatesResponse_Progress) Reset() {
 	*x = FindDuplicatesResponse_Progress{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4370,7 @@ func (x *FindDuplicatesResponse_Progress) String() string {
 func (*FindDuplicatesResponse_Progress) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4359,7 +4434,7 @@ type FindDuplicatesResponse_Evidence struct {
 
 func (x *FindDuplicatesResponse_Evidence) Reset() {
 	*x = FindDuplicatesResponse_Evidence{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +4446,7 @@ func (x *FindDuplicatesResponse_Evidence) String() string {
 func (*FindDuplicatesResponse_Evidence) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4444,7 +4519,7 @@ type FindDuplicatesResponse_Pair struct {
 
 func (x *FindDuplicatesResponse_Pair) Reset() {
 	*x = FindDuplicatesResponse_Pair{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4531,7 @@ func (x *FindDuplicatesResponse_Pair) String() string {
 func (*FindDuplicatesResponse_Pair) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4534,7 +4609,7 @@ type UserInternals_Hold struct {
 
 func (x *UserInternals_Hold) Reset() {
 	*x = UserInternals_Hold{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +4621,7 @@ func (x *UserInternals_Hold) String() string {
 func (*UserInternals_Hold) ProtoMessage() {}
 
 func (x *UserInternals_Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4632,7 +4707,7 @@ type UserInternals_NotRestored struct {
 
 func (x *UserInternals_NotRestored) Reset() {
 	*x = UserInternals_NotRestored{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4719,7 @@ func (x *UserInternals_NotRestored) String() string {
 func (*UserInternals_NotRestored) ProtoMessage() {}
 
 func (x *UserInternals_NotRestored) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4695,7 +4770,7 @@ type UserInternals_MergeUndo struct {
 
 func (x *UserInternals_MergeUndo) Reset() {
 	*x = UserInternals_MergeUndo{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4707,7 +4782,7 @@ func (x *UserInternals_MergeUndo) String() string {
 func (*UserInternals_MergeUndo) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4778,7 +4853,7 @@ type UserInternals_MergeUndo_TextChange struct {
 
 func (x *UserInternals_MergeUndo_TextChange) Reset() {
 	*x = UserInternals_MergeUndo_TextChange{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4790,7 +4865,7 @@ func (x *UserInternals_MergeUndo_TextChange) String() string {
 func (*UserInternals_MergeUndo_TextChange) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo_TextChange) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4833,7 +4908,7 @@ type UserInternals_MergeUndo_AttributeChange struct {
 
 func (x *UserInternals_MergeUndo_AttributeChange) Reset() {
 	*x = UserInternals_MergeUndo_AttributeChange{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4845,7 +4920,7 @@ func (x *UserInternals_MergeUndo_AttributeChange) String() string {
 func (*UserInternals_MergeUndo_AttributeChange) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo_AttributeChange) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5037,15 +5112,20 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12!\n" +
 	"\foperation_id\x18\x02 \x01(\tR\voperationId\x12#\n" +
 	"\rvalidate_only\x18\x03 \x01(\bR\fvalidateOnly\x12\x19\n" +
-	"\buser_ids\x18\x04 \x03(\tR\auserIds\"\xd8\x01\n" +
+	"\buser_ids\x18\x04 \x03(\tR\auserIds\"\xfe\x02\n" +
 	"\x15UndoOperationResponse\x12\x14\n" +
 	"\x05users\x18\x01 \x01(\x03R\x05users\x12\x1a\n" +
 	"\breverted\x18\x02 \x01(\x03R\breverted\x12:\n" +
-	"\x04kept\x18\x03 \x03(\v2&.polynym.v1.UndoOperationResponse.KeptR\x04kept\x1aQ\n" +
+	"\x04kept\x18\x03 \x03(\v2&.polynym.v1.UndoOperationResponse.KeptR\x04kept\x1a\x98\x01\n" +
 	"\x04Kept\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x18\n" +
-	"\amessage\x18\x03 \x01(\tR\amessage\"\xde\x05\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12E\n" +
+	"\bblockers\x18\x04 \x03(\v2).polynym.v1.UndoOperationResponse.BlockerR\bblockers\x1a\\\n" +
+	"\aBlocker\x12!\n" +
+	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x16\n" +
+	"\x06method\x18\x03 \x01(\tR\x06method\"\xde\x05\n" +
 	"\x13ImportUsersResponse\x12D\n" +
 	"\bprogress\x18\x01 \x01(\v2(.polynym.v1.ImportUsersResponse.ProgressR\bprogress\x12@\n" +
 	"\arejects\x18\x02 \x03(\v2&.polynym.v1.ImportUsersResponse.RejectR\arejects\x12@\n" +
@@ -5304,7 +5384,7 @@ func file_polynym_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_polynym_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_polynym_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_polynym_v1_admin_service_proto_goTypes = []any{
 	(AttributeType)(0),                              // 0: polynym.v1.AttributeType
 	(OnConflict)(0),                                 // 1: polynym.v1.OnConflict
@@ -5358,90 +5438,91 @@ var file_polynym_v1_admin_service_proto_goTypes = []any{
 	(*RenormalizeResponse_Problem)(nil),             // 49: polynym.v1.RenormalizeResponse.Problem
 	(*ImportUsersRequest_Options)(nil),              // 50: polynym.v1.ImportUsersRequest.Options
 	(*UndoOperationResponse_Kept)(nil),              // 51: polynym.v1.UndoOperationResponse.Kept
-	(*ImportUsersResponse_Progress)(nil),            // 52: polynym.v1.ImportUsersResponse.Progress
-	(*ImportUsersResponse_Change)(nil),              // 53: polynym.v1.ImportUsersResponse.Change
-	(*ImportUsersResponse_Reject)(nil),              // 54: polynym.v1.ImportUsersResponse.Reject
-	(*ExportUsersResponse_Start)(nil),               // 55: polynym.v1.ExportUsersResponse.Start
-	(*ExportUsersResponse_End)(nil),                 // 56: polynym.v1.ExportUsersResponse.End
-	(*FindDuplicatesResponse_Progress)(nil),         // 57: polynym.v1.FindDuplicatesResponse.Progress
-	(*FindDuplicatesResponse_Evidence)(nil),         // 58: polynym.v1.FindDuplicatesResponse.Evidence
-	(*FindDuplicatesResponse_Pair)(nil),             // 59: polynym.v1.FindDuplicatesResponse.Pair
-	(*UserInternals_Hold)(nil),                      // 60: polynym.v1.UserInternals.Hold
-	(*UserInternals_NotRestored)(nil),               // 61: polynym.v1.UserInternals.NotRestored
-	(*UserInternals_MergeUndo)(nil),                 // 62: polynym.v1.UserInternals.MergeUndo
-	(*UserInternals_MergeUndo_TextChange)(nil),      // 63: polynym.v1.UserInternals.MergeUndo.TextChange
-	(*UserInternals_MergeUndo_AttributeChange)(nil), // 64: polynym.v1.UserInternals.MergeUndo.AttributeChange
-	nil,                           // 65: polynym.v1.UserInternals.MergeUndo.AttributesEntry
-	(*timestamppb.Timestamp)(nil), // 66: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 67: google.protobuf.Duration
-	(*Identifier)(nil),            // 68: polynym.v1.Identifier
-	(*fieldmaskpb.FieldMask)(nil), // 69: google.protobuf.FieldMask
-	(*User)(nil),                  // 70: polynym.v1.User
-	(*ChangeSet)(nil),             // 71: polynym.v1.ChangeSet
-	(*AttributeValue)(nil),        // 72: polynym.v1.AttributeValue
+	(*UndoOperationResponse_Blocker)(nil),           // 52: polynym.v1.UndoOperationResponse.Blocker
+	(*ImportUsersResponse_Progress)(nil),            // 53: polynym.v1.ImportUsersResponse.Progress
+	(*ImportUsersResponse_Change)(nil),              // 54: polynym.v1.ImportUsersResponse.Change
+	(*ImportUsersResponse_Reject)(nil),              // 55: polynym.v1.ImportUsersResponse.Reject
+	(*ExportUsersResponse_Start)(nil),               // 56: polynym.v1.ExportUsersResponse.Start
+	(*ExportUsersResponse_End)(nil),                 // 57: polynym.v1.ExportUsersResponse.End
+	(*FindDuplicatesResponse_Progress)(nil),         // 58: polynym.v1.FindDuplicatesResponse.Progress
+	(*FindDuplicatesResponse_Evidence)(nil),         // 59: polynym.v1.FindDuplicatesResponse.Evidence
+	(*FindDuplicatesResponse_Pair)(nil),             // 60: polynym.v1.FindDuplicatesResponse.Pair
+	(*UserInternals_Hold)(nil),                      // 61: polynym.v1.UserInternals.Hold
+	(*UserInternals_NotRestored)(nil),               // 62: polynym.v1.UserInternals.NotRestored
+	(*UserInternals_MergeUndo)(nil),                 // 63: polynym.v1.UserInternals.MergeUndo
+	(*UserInternals_MergeUndo_TextChange)(nil),      // 64: polynym.v1.UserInternals.MergeUndo.TextChange
+	(*UserInternals_MergeUndo_AttributeChange)(nil), // 65: polynym.v1.UserInternals.MergeUndo.AttributeChange
+	nil,                           // 66: polynym.v1.UserInternals.MergeUndo.AttributesEntry
+	(*timestamppb.Timestamp)(nil), // 67: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 68: google.protobuf.Duration
+	(*Identifier)(nil),            // 69: polynym.v1.Identifier
+	(*fieldmaskpb.FieldMask)(nil), // 70: google.protobuf.FieldMask
+	(*User)(nil),                  // 71: polynym.v1.User
+	(*ChangeSet)(nil),             // 72: polynym.v1.ChangeSet
+	(*AttributeValue)(nil),        // 73: polynym.v1.AttributeValue
 }
 var file_polynym_v1_admin_service_proto_depIdxs = []int32{
 	6,   // 0: polynym.v1.Tenant.policies:type_name -> polynym.v1.Policies
-	66,  // 1: polynym.v1.Tenant.create_time:type_name -> google.protobuf.Timestamp
-	66,  // 2: polynym.v1.Tenant.update_time:type_name -> google.protobuf.Timestamp
-	66,  // 3: polynym.v1.Tenant.delete_time:type_name -> google.protobuf.Timestamp
+	67,  // 1: polynym.v1.Tenant.create_time:type_name -> google.protobuf.Timestamp
+	67,  // 2: polynym.v1.Tenant.update_time:type_name -> google.protobuf.Timestamp
+	67,  // 3: polynym.v1.Tenant.delete_time:type_name -> google.protobuf.Timestamp
 	9,   // 4: polynym.v1.Policies.holds:type_name -> polynym.v1.Holds
-	67,  // 5: polynym.v1.Policies.restore_window:type_name -> google.protobuf.Duration
-	67,  // 6: polynym.v1.Policies.undo_window:type_name -> google.protobuf.Duration
+	68,  // 5: polynym.v1.Policies.restore_window:type_name -> google.protobuf.Duration
+	68,  // 6: polynym.v1.Policies.undo_window:type_name -> google.protobuf.Duration
 	8,   // 7: polynym.v1.Policies.reserved_handles:type_name -> polynym.v1.ReservedHandles
 	7,   // 8: polynym.v1.Policies.attribute_definitions:type_name -> polynym.v1.AttributeDefinition
-	67,  // 9: polynym.v1.Policies.history_retention:type_name -> google.protobuf.Duration
-	66,  // 10: polynym.v1.Policies.history_since_time:type_name -> google.protobuf.Timestamp
-	67,  // 11: polynym.v1.Policies.inbox_retention:type_name -> google.protobuf.Duration
-	66,  // 12: polynym.v1.Policies.history_change_time:type_name -> google.protobuf.Timestamp
-	66,  // 13: polynym.v1.Policies.history_extend_time:type_name -> google.protobuf.Timestamp
-	67,  // 14: polynym.v1.Policies.history_former_retention:type_name -> google.protobuf.Duration
-	67,  // 15: polynym.v1.Policies.phone_takeover_after:type_name -> google.protobuf.Duration
+	68,  // 9: polynym.v1.Policies.history_retention:type_name -> google.protobuf.Duration
+	67,  // 10: polynym.v1.Policies.history_since_time:type_name -> google.protobuf.Timestamp
+	68,  // 11: polynym.v1.Policies.inbox_retention:type_name -> google.protobuf.Duration
+	67,  // 12: polynym.v1.Policies.history_change_time:type_name -> google.protobuf.Timestamp
+	67,  // 13: polynym.v1.Policies.history_extend_time:type_name -> google.protobuf.Timestamp
+	68,  // 14: polynym.v1.Policies.history_former_retention:type_name -> google.protobuf.Duration
+	68,  // 15: polynym.v1.Policies.phone_takeover_after:type_name -> google.protobuf.Duration
 	0,   // 16: polynym.v1.AttributeDefinition.type:type_name -> polynym.v1.AttributeType
-	66,  // 17: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
-	67,  // 18: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
-	67,  // 19: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
-	67,  // 20: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
-	67,  // 21: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
-	67,  // 22: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
-	68,  // 23: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
-	68,  // 24: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
+	67,  // 17: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
+	68,  // 18: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
+	68,  // 19: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
+	68,  // 20: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
+	68,  // 21: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
+	68,  // 22: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
+	69,  // 23: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
+	69,  // 24: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
 	49,  // 25: polynym.v1.RenormalizeResponse.problems:type_name -> polynym.v1.RenormalizeResponse.Problem
 	5,   // 26: polynym.v1.GetTenantResponse.tenant:type_name -> polynym.v1.Tenant
 	6,   // 27: polynym.v1.UpdateTenantRequest.policies:type_name -> polynym.v1.Policies
-	69,  // 28: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	70,  // 28: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
 	5,   // 29: polynym.v1.UpdateTenantResponse.tenant:type_name -> polynym.v1.Tenant
 	5,   // 30: polynym.v1.DeleteTenantResponse.tenant:type_name -> polynym.v1.Tenant
 	5,   // 31: polynym.v1.ListTenantsResponse.tenants:type_name -> polynym.v1.Tenant
 	50,  // 32: polynym.v1.ImportUsersRequest.options:type_name -> polynym.v1.ImportUsersRequest.Options
-	70,  // 33: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
+	71,  // 33: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
 	38,  // 34: polynym.v1.ImportUsersRequest.internals:type_name -> polynym.v1.UserInternals
 	5,   // 35: polynym.v1.ImportUsersRequest.tenant_record:type_name -> polynym.v1.Tenant
 	32,  // 36: polynym.v1.ImportUsersRequest.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
 	51,  // 37: polynym.v1.UndoOperationResponse.kept:type_name -> polynym.v1.UndoOperationResponse.Kept
-	52,  // 38: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
-	54,  // 39: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
-	53,  // 40: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
-	66,  // 41: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
-	55,  // 42: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
-	70,  // 43: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
+	53,  // 38: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
+	55,  // 39: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
+	54,  // 40: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
+	67,  // 41: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
+	56,  // 42: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
+	71,  // 43: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
 	38,  // 44: polynym.v1.ExportUsersResponse.internals:type_name -> polynym.v1.UserInternals
 	5,   // 45: polynym.v1.ExportUsersResponse.tenant_record:type_name -> polynym.v1.Tenant
 	33,  // 46: polynym.v1.ExportUsersResponse.users:type_name -> polynym.v1.ExportedUser
 	32,  // 47: polynym.v1.ExportUsersResponse.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
-	56,  // 48: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
-	60,  // 49: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
-	70,  // 50: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
+	57,  // 48: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
+	61,  // 49: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
+	71,  // 50: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
 	38,  // 51: polynym.v1.ExportedUser.internals:type_name -> polynym.v1.UserInternals
-	57,  // 52: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
-	59,  // 53: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
-	60,  // 54: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
-	62,  // 55: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
-	61,  // 56: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
-	66,  // 57: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	66,  // 58: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	58,  // 52: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
+	60,  // 53: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
+	61,  // 54: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
+	63,  // 55: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
+	62,  // 56: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
+	67,  // 57: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	67,  // 58: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
 	41,  // 59: polynym.v1.ListTenantHistoryResponse.events:type_name -> polynym.v1.TenantEvent
-	66,  // 60: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
+	67,  // 60: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
 	6,   // 61: polynym.v1.TenantEvent.created:type_name -> polynym.v1.Policies
 	42,  // 62: polynym.v1.TenantEvent.policies_changed:type_name -> polynym.v1.PoliciesChange
 	43,  // 63: polynym.v1.TenantEvent.deletion_begun:type_name -> polynym.v1.TenantDeletion
@@ -5450,71 +5531,72 @@ var file_polynym_v1_admin_service_proto_depIdxs = []int32{
 	44,  // 66: polynym.v1.TenantEvent.user_purged:type_name -> polynym.v1.UserPurge
 	6,   // 67: polynym.v1.PoliciesChange.before:type_name -> polynym.v1.Policies
 	6,   // 68: polynym.v1.PoliciesChange.after:type_name -> polynym.v1.Policies
-	66,  // 69: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
-	66,  // 70: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
+	67,  // 69: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
+	67,  // 70: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
 	4,   // 71: polynym.v1.GetUsageRequest.resolution:type_name -> polynym.v1.UsageResolution
 	47,  // 72: polynym.v1.GetUsageResponse.series:type_name -> polynym.v1.UsageSeries
 	4,   // 73: polynym.v1.GetUsageResponse.resolution:type_name -> polynym.v1.UsageResolution
-	66,  // 74: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
-	66,  // 75: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
+	67,  // 74: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
+	67,  // 75: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
 	48,  // 76: polynym.v1.UsageSeries.points:type_name -> polynym.v1.UsagePoint
-	66,  // 77: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
-	68,  // 78: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
-	68,  // 79: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
-	68,  // 80: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
+	67,  // 77: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
+	69,  // 78: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
+	69,  // 79: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
+	69,  // 80: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
 	1,   // 81: polynym.v1.ImportUsersRequest.Options.on_conflict:type_name -> polynym.v1.OnConflict
 	2,   // 82: polynym.v1.ImportUsersRequest.Options.on_existing:type_name -> polynym.v1.OnExisting
-	71,  // 83: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
-	66,  // 84: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
-	3,   // 85: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
-	58,  // 86: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
-	68,  // 87: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
-	66,  // 88: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
-	68,  // 89: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	66,  // 90: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
-	70,  // 91: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
-	38,  // 92: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
-	63,  // 93: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
-	65,  // 94: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
-	68,  // 95: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
-	72,  // 96: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
-	72,  // 97: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
-	64,  // 98: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
-	10,  // 99: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
-	12,  // 100: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
-	14,  // 101: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
-	16,  // 102: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
-	18,  // 103: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
-	20,  // 104: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
-	22,  // 105: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
-	39,  // 106: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
-	45,  // 107: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
-	24,  // 108: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
-	26,  // 109: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
-	30,  // 110: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
-	34,  // 111: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
-	27,  // 112: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
-	36,  // 113: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
-	11,  // 114: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
-	13,  // 115: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
-	15,  // 116: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
-	17,  // 117: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
-	19,  // 118: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
-	21,  // 119: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
-	23,  // 120: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
-	40,  // 121: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
-	46,  // 122: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
-	25,  // 123: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
-	29,  // 124: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
-	31,  // 125: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
-	35,  // 126: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
-	28,  // 127: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
-	37,  // 128: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
-	114, // [114:129] is the sub-list for method output_type
-	99,  // [99:114] is the sub-list for method input_type
-	99,  // [99:99] is the sub-list for extension type_name
-	99,  // [99:99] is the sub-list for extension extendee
-	0,   // [0:99] is the sub-list for field type_name
+	52,  // 83: polynym.v1.UndoOperationResponse.Kept.blockers:type_name -> polynym.v1.UndoOperationResponse.Blocker
+	72,  // 84: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
+	67,  // 85: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
+	3,   // 86: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
+	59,  // 87: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
+	69,  // 88: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
+	67,  // 89: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
+	69,  // 90: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	67,  // 91: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
+	71,  // 92: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
+	38,  // 93: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
+	64,  // 94: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
+	66,  // 95: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
+	69,  // 96: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
+	73,  // 97: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
+	73,  // 98: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
+	65,  // 99: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
+	10,  // 100: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
+	12,  // 101: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
+	14,  // 102: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
+	16,  // 103: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
+	18,  // 104: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
+	20,  // 105: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
+	22,  // 106: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
+	39,  // 107: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
+	45,  // 108: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
+	24,  // 109: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
+	26,  // 110: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
+	30,  // 111: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
+	34,  // 112: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
+	27,  // 113: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
+	36,  // 114: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
+	11,  // 115: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
+	13,  // 116: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
+	15,  // 117: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
+	17,  // 118: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
+	19,  // 119: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
+	21,  // 120: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
+	23,  // 121: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
+	40,  // 122: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
+	46,  // 123: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
+	25,  // 124: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
+	29,  // 125: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
+	31,  // 126: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
+	35,  // 127: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
+	28,  // 128: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
+	37,  // 129: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
+	115, // [115:130] is the sub-list for method output_type
+	100, // [100:115] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_admin_service_proto_init() }
@@ -5533,8 +5615,8 @@ func file_polynym_v1_admin_service_proto_init() {
 		(*TenantEvent_Deleted)(nil),
 		(*TenantEvent_UserPurged)(nil),
 	}
-	file_polynym_v1_admin_service_proto_msgTypes[49].OneofWrappers = []any{}
-	file_polynym_v1_admin_service_proto_msgTypes[55].OneofWrappers = []any{
+	file_polynym_v1_admin_service_proto_msgTypes[50].OneofWrappers = []any{}
+	file_polynym_v1_admin_service_proto_msgTypes[56].OneofWrappers = []any{
 		(*UserInternals_Hold_Identifier)(nil),
 		(*UserInternals_Hold_Skeleton)(nil),
 	}
@@ -5544,7 +5626,7 @@ func file_polynym_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_admin_service_proto_rawDesc), len(file_polynym_v1_admin_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   61,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -66,6 +66,8 @@ const (
 	EventType_EVENT_TYPE_IDENTITY_RENORMALIZED EventType = 36
 	// See `hold_released`.
 	EventType_EVENT_TYPE_HOLD_RELEASED EventType = 37
+	// See `identity_made_primary`.
+	EventType_EVENT_TYPE_IDENTITY_MADE_PRIMARY EventType = 38
 )
 
 // Enum value maps for EventType.
@@ -90,6 +92,7 @@ var (
 		35: "EVENT_TYPE_IDENTITY_TAKEN_OVER",
 		36: "EVENT_TYPE_IDENTITY_RENORMALIZED",
 		37: "EVENT_TYPE_HOLD_RELEASED",
+		38: "EVENT_TYPE_IDENTITY_MADE_PRIMARY",
 	}
 	EventType_value = map[string]int32{
 		"EVENT_TYPE_UNSPECIFIED":           0,
@@ -111,6 +114,7 @@ var (
 		"EVENT_TYPE_IDENTITY_TAKEN_OVER":   35,
 		"EVENT_TYPE_IDENTITY_RENORMALIZED": 36,
 		"EVENT_TYPE_HOLD_RELEASED":         37,
+		"EVENT_TYPE_IDENTITY_MADE_PRIMARY": 38,
 	}
 )
 
@@ -188,6 +192,7 @@ type Event struct {
 	//	*Event_IdentityTakenOver
 	//	*Event_IdentityRenormalized
 	//	*Event_HoldReleased
+	//	*Event_IdentityMadePrimary
 	Change        isEvent_Change `protobuf_oneof:"change"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -462,6 +467,15 @@ func (x *Event) GetHoldReleased() *ChangeSet {
 	return nil
 }
 
+func (x *Event) GetIdentityMadePrimary() *ChangeSet {
+	if x != nil {
+		if x, ok := x.Change.(*Event_IdentityMadePrimary); ok {
+			return x.IdentityMadePrimary
+		}
+	}
+	return nil
+}
+
 type isEvent_Change interface {
 	isEvent_Change()
 }
@@ -517,7 +531,7 @@ type Event_UserUnmerged struct {
 }
 
 type Event_IdentityLinked struct {
-	// The user got an identity, or one of its identities got a verification, a name or the primary mark.
+	// The user got an identity, or one of its identities got a verification or a name, with or without the primary mark.
 	// `other_user_id` is the former owner, if the identity was taken from a user who had not verified it, or not lately.
 	IdentityLinked *ChangeSet `protobuf:"bytes,30,opt,name=identity_linked,json=identityLinked,proto3,oneof"`
 }
@@ -557,6 +571,11 @@ type Event_HoldReleased struct {
 	HoldReleased *ChangeSet `protobuf:"bytes,37,opt,name=hold_released,json=holdReleased,proto3,oneof"`
 }
 
+type Event_IdentityMadePrimary struct {
+	// An identity that the user had became the primary one of its kind, and nothing else changed.
+	IdentityMadePrimary *ChangeSet `protobuf:"bytes,38,opt,name=identity_made_primary,json=identityMadePrimary,proto3,oneof"`
+}
+
 func (*Event_HistoryBegun) isEvent_Change() {}
 
 func (*Event_UserCreated) isEvent_Change() {}
@@ -592,6 +611,8 @@ func (*Event_IdentityTakenOver) isEvent_Change() {}
 func (*Event_IdentityRenormalized) isEvent_Change() {}
 
 func (*Event_HoldReleased) isEvent_Change() {}
+
+func (*Event_IdentityMadePrimary) isEvent_Change() {}
 
 // The differences between a user before and after a change.
 type ChangeSet struct {
@@ -1159,7 +1180,7 @@ var File_polynym_v1_journal_proto protoreflect.FileDescriptor
 const file_polynym_v1_journal_proto_rawDesc = "" +
 	"\n" +
 	"\x18polynym/v1/journal.proto\x12\n" +
-	"polynym.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16polynym/v1/types.proto\"\xbc\v\n" +
+	"polynym.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16polynym/v1/types.proto\"\x89\f\n" +
 	"\x05Event\x12\x19\n" +
 	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -1191,7 +1212,8 @@ const file_polynym_v1_journal_proto_rawDesc = "" +
 	"\x11identity_verified\x18\" \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\x10identityVerified\x12G\n" +
 	"\x13identity_taken_over\x18# \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\x11identityTakenOver\x12L\n" +
 	"\x15identity_renormalized\x18$ \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\x14identityRenormalized\x12<\n" +
-	"\rhold_released\x18% \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\fholdReleasedB\b\n" +
+	"\rhold_released\x18% \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\fholdReleased\x12K\n" +
+	"\x15identity_made_primary\x18& \x01(\v2\x15.polynym.v1.ChangeSetH\x00R\x13identityMadePrimaryB\b\n" +
 	"\x06change\"\x95\x02\n" +
 	"\tChangeSet\x12/\n" +
 	"\x06fields\x18\x01 \x03(\v2\x17.polynym.v1.FieldChangeR\x06fields\x12:\n" +
@@ -1237,7 +1259,7 @@ const file_polynym_v1_journal_proto_rawDesc = "" +
 	"identifier\x129\n" +
 	"\n" +
 	"end_before\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tendBefore\x127\n" +
-	"\tend_after\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bendAfter*\xda\x04\n" +
+	"\tend_after\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\bendAfter*\x80\x05\n" +
 	"\tEventType\x12\x1a\n" +
 	"\x16EVENT_TYPE_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18EVENT_TYPE_HISTORY_BEGUN\x10\x14\x12\x1b\n" +
@@ -1257,7 +1279,8 @@ const file_polynym_v1_journal_proto_rawDesc = "" +
 	"\x1cEVENT_TYPE_IDENTITY_VERIFIED\x10\"\x12\"\n" +
 	"\x1eEVENT_TYPE_IDENTITY_TAKEN_OVER\x10#\x12$\n" +
 	" EVENT_TYPE_IDENTITY_RENORMALIZED\x10$\x12\x1c\n" +
-	"\x18EVENT_TYPE_HOLD_RELEASED\x10%Bk\n" +
+	"\x18EVENT_TYPE_HOLD_RELEASED\x10%\x12$\n" +
+	" EVENT_TYPE_IDENTITY_MADE_PRIMARY\x10&Bk\n" +
 	"\x0edev.polynym.v1P\x01Z/github.com/polynym/polynym/clients/go/polynymv1\xaa\x02\n" +
 	"Polynym.V1\xca\x02\n" +
 	"Polynym\\V1\xea\x02\vPolynym::V1b\x06proto3"
@@ -1313,29 +1336,30 @@ var file_polynym_v1_journal_proto_depIdxs = []int32{
 	2,  // 16: polynym.v1.Event.identity_taken_over:type_name -> polynym.v1.ChangeSet
 	2,  // 17: polynym.v1.Event.identity_renormalized:type_name -> polynym.v1.ChangeSet
 	2,  // 18: polynym.v1.Event.hold_released:type_name -> polynym.v1.ChangeSet
-	3,  // 19: polynym.v1.ChangeSet.fields:type_name -> polynym.v1.FieldChange
-	6,  // 20: polynym.v1.ChangeSet.identities:type_name -> polynym.v1.IdentityChange
-	7,  // 21: polynym.v1.ChangeSet.state:type_name -> polynym.v1.StateChange
-	9,  // 22: polynym.v1.ChangeSet.holds:type_name -> polynym.v1.HoldChange
-	4,  // 23: polynym.v1.FieldChange.before:type_name -> polynym.v1.RecordedValue
-	4,  // 24: polynym.v1.FieldChange.after:type_name -> polynym.v1.RecordedValue
-	11, // 25: polynym.v1.RecordedValue.value:type_name -> polynym.v1.AttributeValue
-	5,  // 26: polynym.v1.RecordedValue.digest:type_name -> polynym.v1.ValueDigest
-	12, // 27: polynym.v1.IdentityChange.before:type_name -> polynym.v1.Identity
-	12, // 28: polynym.v1.IdentityChange.after:type_name -> polynym.v1.Identity
-	8,  // 29: polynym.v1.StateChange.before:type_name -> polynym.v1.UserState
-	8,  // 30: polynym.v1.StateChange.after:type_name -> polynym.v1.UserState
-	13, // 31: polynym.v1.UserState.state:type_name -> polynym.v1.State
-	10, // 32: polynym.v1.UserState.delete_time:type_name -> google.protobuf.Timestamp
-	10, // 33: polynym.v1.UserState.purge_time:type_name -> google.protobuf.Timestamp
-	14, // 34: polynym.v1.HoldChange.identifier:type_name -> polynym.v1.Identifier
-	10, // 35: polynym.v1.HoldChange.end_before:type_name -> google.protobuf.Timestamp
-	10, // 36: polynym.v1.HoldChange.end_after:type_name -> google.protobuf.Timestamp
-	37, // [37:37] is the sub-list for method output_type
-	37, // [37:37] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	2,  // 19: polynym.v1.Event.identity_made_primary:type_name -> polynym.v1.ChangeSet
+	3,  // 20: polynym.v1.ChangeSet.fields:type_name -> polynym.v1.FieldChange
+	6,  // 21: polynym.v1.ChangeSet.identities:type_name -> polynym.v1.IdentityChange
+	7,  // 22: polynym.v1.ChangeSet.state:type_name -> polynym.v1.StateChange
+	9,  // 23: polynym.v1.ChangeSet.holds:type_name -> polynym.v1.HoldChange
+	4,  // 24: polynym.v1.FieldChange.before:type_name -> polynym.v1.RecordedValue
+	4,  // 25: polynym.v1.FieldChange.after:type_name -> polynym.v1.RecordedValue
+	11, // 26: polynym.v1.RecordedValue.value:type_name -> polynym.v1.AttributeValue
+	5,  // 27: polynym.v1.RecordedValue.digest:type_name -> polynym.v1.ValueDigest
+	12, // 28: polynym.v1.IdentityChange.before:type_name -> polynym.v1.Identity
+	12, // 29: polynym.v1.IdentityChange.after:type_name -> polynym.v1.Identity
+	8,  // 30: polynym.v1.StateChange.before:type_name -> polynym.v1.UserState
+	8,  // 31: polynym.v1.StateChange.after:type_name -> polynym.v1.UserState
+	13, // 32: polynym.v1.UserState.state:type_name -> polynym.v1.State
+	10, // 33: polynym.v1.UserState.delete_time:type_name -> google.protobuf.Timestamp
+	10, // 34: polynym.v1.UserState.purge_time:type_name -> google.protobuf.Timestamp
+	14, // 35: polynym.v1.HoldChange.identifier:type_name -> polynym.v1.Identifier
+	10, // 36: polynym.v1.HoldChange.end_before:type_name -> google.protobuf.Timestamp
+	10, // 37: polynym.v1.HoldChange.end_after:type_name -> google.protobuf.Timestamp
+	38, // [38:38] is the sub-list for method output_type
+	38, // [38:38] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_journal_proto_init() }
@@ -1363,6 +1387,7 @@ func file_polynym_v1_journal_proto_init() {
 		(*Event_IdentityTakenOver)(nil),
 		(*Event_IdentityRenormalized)(nil),
 		(*Event_HoldReleased)(nil),
+		(*Event_IdentityMadePrimary)(nil),
 	}
 	file_polynym_v1_journal_proto_msgTypes[3].OneofWrappers = []any{
 		(*RecordedValue_Value)(nil),
