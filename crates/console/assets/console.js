@@ -1,4 +1,4 @@
-// Keyboard shortcuts, and forms that are sent once. Every page works without this script.
+// Keyboard shortcuts, forms that are sent once, and times of the zone that is shown. Every page works without this script.
 (() => {
   "use strict";
   const rows = () => [...document.querySelectorAll("a[data-row]")].filter((row) => row.offsetParent);
@@ -117,4 +117,103 @@
       if (!menu.contains(event.target)) menu.open = false;
     }
   });
+
+  // Pages have times in UTC. Here they get those of the chosen zone, or of the browser's, with UTC on hover.
+  const wallClock = (() => {
+    const parts = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+    const options = { ...parts, timeZone: document.documentElement.dataset.zone };
+    try {
+      // Swedish times are written as in ISO 8601.
+      return new Intl.DateTimeFormat("sv-SE", options);
+    } catch {
+      // The browser does not know the zone.
+      return new Intl.DateTimeFormat("sv-SE", { ...options, timeZone: "UTC" });
+    }
+  })();
+  const zone = wallClock.resolvedOptions().timeZone;
+  const wall = (at) => wallClock.format(at);
+
+  const showTime = (element) => {
+    const at = new Date(element.dateTime);
+    const { textContent: text, title } = element;
+    const utc = [text, title].find((one) => one.endsWith(" UTC"));
+    if (isNaN(at) || !utc) return;
+    element.dataset.shown = "yes";
+    const local = wall(at).slice(0, 16);
+    const isClock = /^\d\d:\d\d$/.test(text);
+    if (text === utc) element.textContent = local;
+    if (isClock) element.textContent = local.slice(11);
+    element.title = text === utc ? [utc, title].filter((one) => one && one !== text).join(", ") || utc : `${local}, ${utc}`;
+  };
+
+  // Lists by day have days of UTC, which may be others in this zone.
+  const showDays = () => {
+    const lists = [...document.querySelectorAll("ol.audit")];
+    const first = lists[0]?.previousElementSibling;
+    if (!first) return;
+    const end = document.createComment("end");
+    lists.at(-1).after(end);
+    const items = lists.flatMap((list) => [...list.children]);
+    const [head, list] = [first.cloneNode(true), lists[0].cloneNode(false)];
+    for (const old of lists) {
+      old.previousElementSibling.remove();
+      old.remove();
+    }
+    let [day, present] = ["", null];
+    for (const item of items) {
+      const own = wall(new Date(item.querySelector("time")?.dateTime ?? 0)).slice(0, 10);
+      if (own !== day) {
+        day = own;
+        present = list.cloneNode(false);
+        const title = head.cloneNode(true);
+        title.firstElementChild.dateTime = title.firstElementChild.textContent = day;
+        end.before(title, present);
+      }
+      present.append(item);
+    }
+  };
+
+  // What was typed without an offset is in the zone that is shown. Servers read UTC.
+  const toUtc = (typed) => {
+    const found = /^(\d{4}-\d\d-\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?$/.exec(typed.trim());
+    const time = found ? Date.parse(`${found[1]}T${found[2] ?? "00:00"}Z`) : NaN;
+    if (isNaN(time)) return typed;
+    const ahead = (at) => Date.parse(`${wall(at).replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
+    const guess = time - ahead(time);
+    return new Date(time - ahead(guess)).toISOString();
+  };
+  document.addEventListener("formdata", (event) => {
+    for (const input of event.target.querySelectorAll("input[data-time][name]")) {
+      event.formData.set(input.name, toUtc(input.value));
+    }
+  });
+
+  const showInput = (input) => {
+    input.dataset.shown = "yes";
+    const value = input.value.trim().replace(" ", "T");
+    const at = new Date(/T.*([Zz]|[+-]\d\d:\d\d)$/.test(value) || !value.includes("T") ? value : `${value}Z`);
+    if (isNaN(at)) return;
+    const fraction = at.getUTCMilliseconds() ? at.toISOString().slice(19, 23) : "";
+    input.value = wall(at) + fraction;
+  };
+
+  const showTimes = () => {
+    if (zone === "UTC") return;
+    document.querySelectorAll("time[datetime]:not([data-shown])").forEach(showTime);
+    document.querySelectorAll("input[data-time]:not([data-shown])").forEach(showInput);
+    for (const name of document.querySelectorAll("[data-zone-name]")) name.textContent = zone;
+  };
+  if (zone !== "UTC") showDays();
+  showTimes();
+  document.addEventListener("htmx:after:swap", showTimes);
+  document.addEventListener("htmx:sse:after:message", showTimes);
+
+  // The zones that the browser knows, once somebody looks for one.
+  const zones = document.getElementById("zone");
+  const listZones = () => {
+    const known = new Set([...zones.options].map((option) => option.text));
+    const all = Intl.supportedValuesOf("timeZone").filter((name) => !known.has(name));
+    zones.append(...all.map((name) => new Option(name)));
+  };
+  zones?.closest("details").addEventListener("toggle", listZones, { once: true });
 })();

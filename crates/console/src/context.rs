@@ -24,6 +24,9 @@ pub struct ClientAddress(pub Option<SocketAddr>);
 #[derive(Clone, Debug)]
 pub struct Nonce(pub String);
 
+/// The maximum bytes of the name of a zone.
+const MAX_ZONE_BYTES: usize = 40;
+
 tokio::task_local! {
     /// The current request.
     static CURRENT: Current;
@@ -68,6 +71,8 @@ pub struct Context {
     pub nonce: String,
     /// `light` or `dark`; empty for that of the system.
     pub theme: String,
+    /// The name of the zone of times, such as that of Vienna; empty for the browser.
+    pub zone: String,
     /// The country of numbers in national form: ISO 3166, alpha-2.
     pub region: String,
     /// The path of the page, for the navigation and for returning after signing in.
@@ -100,18 +105,26 @@ pub fn of(base: &str, request: &Request) -> Context {
     let headers = request.headers();
     let theme = preference(headers, "polynym_theme");
     let theme = theme.filter(|theme| theme == "light" || theme == "dark").unwrap_or_default();
+    let zone = preference(headers, "polynym_zone").filter(|zone| is_zone(zone));
     let region = preference(headers, "polynym_region").filter(|region| is_region(region));
     let nonce = request.extensions().get::<Nonce>().map(|nonce| nonce.0.clone());
     Context {
         base: base.to_owned(),
         nonce: nonce.unwrap_or_default(),
         theme,
+        zone: zone.unwrap_or_default(),
         region: region.unwrap_or_else(|| region_of(headers)),
         path: path(base, request.uri()),
         began: Instant::now(),
         trace: trace_id(),
         is_partial: headers.contains_key("hx-request"),
     }
+}
+
+/// Whether a text has the form of the name of a zone, or is empty.
+pub fn is_zone(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
+    text.len() <= MAX_ZONE_BYTES && text.chars().all(is_part)
 }
 
 /// The path of a page, with that of the console.

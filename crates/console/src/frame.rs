@@ -90,6 +90,16 @@ impl Frame {
         &self.context.theme
     }
 
+    /// The zone of times; empty for that of the browser.
+    pub fn zone(&self) -> &str {
+        &self.context.zone
+    }
+
+    /// Whether the zone was chosen by its name.
+    pub fn has_named_zone(&self) -> bool {
+        !matches!(self.zone(), "" | "UTC")
+    }
+
     /// The id of the request in traces and logs.
     pub fn trace(&self) -> &str {
         &self.context.trace

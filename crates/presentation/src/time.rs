@@ -59,16 +59,19 @@ fn input(millis: i64) -> String {
     time.to_string().trim_end_matches('Z').to_owned()
 }
 
-/// The time of an input, such as `2026-11-27`, `2026-11-27T14:20` or `2026-11-27T14:20:05.123Z`, in
-/// UTC; `None` if it is not one.
+/// The time of an input, such as `2026-11-27`, `2026-11-27 14:20`, `2026-11-27T14:20:05.123Z` or
+/// `2026-11-27 14:20+01:00`: in UTC, unless it has an offset. `None` if it is not one.
 pub fn parse_input(text: &str) -> Option<Timestamp> {
-    let text = text.trim().trim_end_matches(['Z', 'z']).replace(' ', "T");
-    let rest = match text.len() {
-        10 => "T00:00:00Z",
-        16 => ":00Z",
-        _ => "Z",
+    let (date, rest) = text.trim().split_at_checked(10)?;
+    let rest = rest.trim_start_matches([' ', 'T', 't']);
+    let (clock, offset) = rest.split_at(rest.find(['Z', 'z', '+', '-']).unwrap_or(rest.len()));
+    let clock = match clock.trim_end() {
+        "" => "00:00:00".to_owned(),
+        minutes if minutes.len() == 5 => format!("{minutes}:00"),
+        seconds => seconds.to_owned(),
     };
-    time::parse(&(text + rest))
+    let offset = if offset.is_empty() { "Z" } else { offset };
+    time::parse(&format!("{date}T{clock}{offset}"))
 }
 
 /// Parses a time such as `2026-01-31T12:00:00Z`, the beginning of a day such as `2026-01-31` (UTC),
@@ -137,6 +140,10 @@ mod tests {
         assert_eq!(parse_input("2001-09-09T01:46"), Some(at(999_999_960, 0)));
         assert_eq!(parse_input("2001-09-09 01:46:40"), Some(at(1_000_000_000, 0)));
         assert_eq!(parse_input("2001-09-09T01:46:40.5Z"), Some(at(1_000_000_000, 500_000_000)));
+        for same in ["2001-09-09 03:46+02:00", "2001-09-08T20:46-05:00", "2001-09-09 01:46 Z"] {
+            assert_eq!(parse_input(same), Some(at(999_999_960, 0)), "{same}");
+        }
+        assert_eq!(parse_input("2001-09-09 03:46+2"), None);
         assert_eq!([parse_input(""), parse_input("soon"), parse_input("äöüäö")], [None; 3]);
         let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 3_600_000);
         assert_eq!((&*from, &*to), ("2001-09-09T01:00:00", "2001-09-09T02:00:00"));

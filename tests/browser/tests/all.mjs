@@ -13,6 +13,7 @@ describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./merging.mjs");
   await import("./bulk.mjs");
   await import("./history.mjs");
+  await import("./times.mjs");
   await import("./importing.mjs");
   await import("./tenants.mjs");
   await import("./server.mjs");

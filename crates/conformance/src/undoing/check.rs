@@ -25,7 +25,8 @@ impl History<'_> {
     pub async fn undo_with_blockers(&mut self, operation: &str) -> Result<(), Failure> {
         let answer = self.undo(operation).await?;
         let mut blocked = answer.blockers.iter();
-        let Some((id, blockers)) = blocked.find(|(_, named)| named.iter().all(|one| one != ""))
+        let Some((id, blockers)) =
+            blocked.find(|(_, named)| named.iter().all(|one| !one.is_empty()))
         else {
             return Ok(());
         };

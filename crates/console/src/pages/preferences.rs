@@ -1,4 +1,5 @@
-//! What a browser remembers: the theme, and the country of numbers in national form.
+//! What a browser remembers: the theme, the zone of times, and the country of numbers in national
+//! form.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use http::header::SET_COOKIE;
 use crate::console::Shared;
 use polynym_presentation::pasted::is_region;
 
-use crate::context::Context;
+use crate::context::{Context, is_zone};
 use crate::cookies::preference_cookie;
 use crate::form::Form;
 use crate::render::{Page, own_path, redirect};
@@ -17,15 +18,14 @@ use crate::render::{Page, own_path, redirect};
 pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {
     let mut response = redirect(&own_path(&shared.base, form.get("next")));
     let region = form.get("region").to_uppercase();
+    let (theme, zone) = (form.get("theme"), form.get("zone"));
     let chosen = [
-        ("polynym_theme", form.get("theme"), form.has("theme")),
+        ("polynym_theme", theme, form.has("theme") && matches!(theme, "" | "light" | "dark")),
+        ("polynym_zone", zone, form.has("zone") && is_zone(zone)),
         ("polynym_region", &region, is_region(&region)),
     ];
-    for (name, value, is_set) in chosen {
-        let value = value.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
-        if let Some(cookie) =
-            preference_cookie(name, &value, &shared.base).filter(|_| is_set && value.len() <= 8)
-        {
+    for (name, value, _) in chosen.into_iter().filter(|(.., is_set)| *is_set) {
+        if let Some(cookie) = preference_cookie(name, value, &shared.base) {
             response.headers_mut().append(SET_COOKIE, cookie);
         }
     }
