@@ -15,6 +15,7 @@ mod connections;
 mod duplicates;
 mod events;
 mod figures;
+mod filters;
 mod health;
 mod history;
 mod importing;
