@@ -7,6 +7,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod audit;
 mod browser;
 mod bulk;
 mod commands;

@@ -32,8 +32,10 @@ pub fn time(label: &str, text: &str) -> Result<Option<Timestamp>, Failure> {
     if text.is_empty() {
         return Ok(None);
     }
-    let wrong =
-        || Failure::Form(format!("{label}: not a time. Write 2026-01-31 or 2026-01-31T12:00."));
+    let wrong = || {
+        let forms = "Write 2026-01-31, 2026-01-31 12:00 or 2026-01-31 13:00 +01:00.";
+        Failure::Form(format!("{label}: not a time. {forms}"))
+    };
     parse_input(text).map(Some).ok_or_else(wrong)
 }
 

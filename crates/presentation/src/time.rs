@@ -59,17 +59,26 @@ fn input(millis: i64) -> String {
     time.to_string().trim_end_matches('Z').to_owned()
 }
 
-/// The time of an input, such as `2026-11-27`, `2026-11-27T14:20` or `2026-11-27T14:20:05.123Z`, in
-/// UTC; `None` if it is not one.
+/// The time of an input, such as `2026-11-27`, `2026-11-27T14:20`, `2026-11-27 14:20 +01:00` or
+/// `2026-11-27T14:20:05.123Z`; in UTC without an offset. `None` if it is not one.
 pub fn parse_input(text: &str) -> Option<Timestamp> {
-    let text = text.trim().trim_end_matches(['Z', 'z']).replace(' ', "T");
-    let rest = match text.len() {
-        10 => "T00:00:00Z",
-        16 => ":00Z",
-        _ => "Z",
+    let text = text.trim();
+    let is_zone = |(at, c): &(usize, char)| *at >= DAY_BYTES && matches!(c, 'Z' | 'z' | '+' | '-');
+    let at = text.char_indices().find(is_zone).map_or(text.len(), |(at, _)| at);
+    let (local, zone) = text.split_at(at);
+    let local = local.trim_end().replacen(' ', "T", 1);
+    let seconds = match local.len() {
+        DAY_BYTES => "T00:00:00",
+        MINUTE_BYTES => ":00",
+        _ => "",
     };
-    time::parse(&(text + rest))
+    let zone = if zone.is_empty() { "Z" } else { zone };
+    time::parse(&format!("{local}{seconds}{zone}"))
 }
+
+/// The bytes of a day, and of a minute of it.
+const DAY_BYTES: usize = "2026-01-31".len();
+const MINUTE_BYTES: usize = "2026-01-31T12:00".len();
 
 /// Parses a time such as `2026-01-31T12:00:00Z`, the beginning of a day such as `2026-01-31` (UTC),
 /// or an age such as `90d`.
@@ -137,7 +146,14 @@ mod tests {
         assert_eq!(parse_input("2001-09-09T01:46"), Some(at(999_999_960, 0)));
         assert_eq!(parse_input("2001-09-09 01:46:40"), Some(at(1_000_000_000, 0)));
         assert_eq!(parse_input("2001-09-09T01:46:40.5Z"), Some(at(1_000_000_000, 500_000_000)));
-        assert_eq!([parse_input(""), parse_input("soon"), parse_input("äöüäö")], [None; 3]);
+        for text in ["2001-09-09 03:46 +02:00", "2001-09-08T23:46-02:00", "2001-09-09T01:46:00z"] {
+            assert_eq!(parse_input(text), Some(at(999_999_960, 0)), "{text}");
+        }
+        assert_eq!(parse_input("2001-09-09+01:00"), Some(at(999_990_000, 0)));
+        for wrong in ["", "soon", "äöüäöüäöü", "2001-09-09 01:46 +2", "2001-09-09 01:46 +02:00 x"]
+        {
+            assert_eq!(parse_input(wrong), None, "{wrong}");
+        }
         let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 3_600_000);
         assert_eq!((&*from, &*to), ("2001-09-09T01:00:00", "2001-09-09T02:00:00"));
         let (from, to) = span(Some(&at(1_000_000_000, 7_000_000)), 1);
