@@ -141,6 +141,11 @@ async fn attributes_with_long_names_keep_a_page_small() {
     let all = browser.post(&format!("{HOME}/search"), &[("q", "")]).await;
     all.assert_has(&["+ Filter"]);
     assert!(all.text.len() < 60_000, "{} bytes", all.text.len());
+    let conditions = (0..90).map(|n| format!("attributes.a{n} = \"<&'{n}\""));
+    let long = conditions.collect::<Vec<_>>().join(" ");
+    let long = browser.post(&format!("{HOME}/search"), &[("q", &long)]).await;
+    long.assert_has(&["and 70 more"]);
+    assert!(long.text.len() < 60_000, "{} bytes", long.text.len());
 }
 
 #[tokio::test]

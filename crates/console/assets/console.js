@@ -110,12 +110,12 @@
   // A click beside the link of a row opens it, with its keys: Ctrl opens a tab. One beside its box ticks that.
   const openRow = (event) => {
     const row = event.target.closest(".rows tbody tr");
-    if (!row || event.target.closest("a, button, input, label, select, textarea") || String(getSelection())) return;
+    if (!row?.querySelector("a[data-row]") || event.target.closest("a, button, input, label, select, textarea") || String(getSelection())) return;
     const box = event.target.closest(".select")?.querySelector("input");
     if (box) return box.click();
-    const { ctrlKey, metaKey, shiftKey, altKey } = event;
-    const click = new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey, altKey });
-    row.querySelector("a[data-row]")?.dispatchEvent(click);
+    const link = row.querySelector("a[data-row]");
+    if (event.ctrlKey || event.metaKey || event.shiftKey) open(link.href, "_blank", "noopener");
+    else link.click();
   };
 
   document.addEventListener("click", (event) => {

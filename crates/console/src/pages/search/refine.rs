@@ -15,11 +15,15 @@ use crate::views::reading::{self, Reading, filter_of};
 
 /// The attributes that are offered, and the bytes of their names.
 const MAX_ATTRIBUTES: i32 = 100;
-const MAX_BYTES: usize = 4 << 10;
+const MAX_BYTES: usize = 2 << 10;
+/// The maximum number of chips.
+const MAX_CHIPS: usize = 20;
 
 /// What narrows a list.
 pub struct Refinement {
     pub chips: Vec<Chip>,
+    /// The number of parts without a chip.
+    pub more: usize,
     /// The address of the form for further conditions.
     pub action: String,
     /// The attributes to choose, with their types; no type if any will do.
@@ -64,7 +68,8 @@ pub async fn of(
         link: order.address(&format!("{address}/without/{n}")),
     };
     Some(Refinement {
-        chips: parts.iter().enumerate().map(chip).collect(),
+        chips: parts.iter().enumerate().take(MAX_CHIPS).map(chip).collect(),
+        more: parts.len().saturating_sub(MAX_CHIPS),
         action: order.address(&format!("{address}/filter")),
         attributes: attributes(&visit.client(tenant)).await,
     })
