@@ -106,7 +106,7 @@ async fn everything_a_caller_did_in_an_hour_is_found() {
     assert!(!hour.path.contains("anonymous"), "{}", hour.path);
     hour.assert_has(&["value=\"anonymous\"", "7 changes were read", "polynym tenant events"]);
     // Three users were disabled by one operation: one line.
-    assert_eq!(hour.text.matches("<li><time").count(), 5);
+    assert_eq!(hour.text.matches("<li data-event=").count(), 5);
     let others = browser.post(&path, &[("caller", "somebody")]).await;
     others.assert_has(&["No matching changes."]);
     let gone = browser.get(&format!("{path}/999")).await;
@@ -120,7 +120,7 @@ async fn an_operation_is_undone_after_a_preview() {
     let operation = format!("{HOME}/operations/leavers-7");
     let page = browser.get(&operation).await;
     page.assert_has(&["</strong> disabled", "polynym tenant events --tenant default --operation"]);
-    assert_eq!(page.text.matches("<li><time").count(), 3);
+    assert_eq!(page.text.matches("<li data-event=").count(), 3);
     let preview = browser.get(&page.attribute("href", &format!("{operation}/undo"))).await;
     preview.assert_has(&[
         "Users read: 4. Would be reverted: 2. Cannot be reverted: 1.",
@@ -172,7 +172,7 @@ async fn the_audit_has_a_line_for_each_change() {
     loop {
         let page = browser.get(&path).await;
         assert!(page.text.len() < 60_000, "{} bytes", page.text.len());
-        lines += page.text.matches("<li><time").count();
+        lines += page.text.matches("<li data-event=").count();
         assert_eq!(page.text.contains(">Newest</a>"), path.contains("after="));
         if !page.text.contains(">Older</a>") {
             break;

@@ -77,6 +77,25 @@ async fn a_search_is_exported_as_it_is_on_the_screen() {
 }
 
 #[tokio::test]
+async fn columns_and_files_keep_the_order() {
+    let site = with_users(40).await;
+    let mut browser = site.browser().await;
+    let list = browser.post(&format!("{HOME}/search"), &[("q", "")]).await;
+    let list = browser.get(&format!("{}?order=display_name", list.path)).await;
+    let link = |start: &str| list.attribute("href", start).replace("&#38;", "&");
+    let begin = list.path.split('?').next().unwrap();
+    let lines = browser.get(&link(&format!("{begin}/export?format=jsonl"))).await;
+    let names: Vec<_> =
+        lines.text.lines().map(|line| &line[line.find("user0").unwrap()..][..7]).collect();
+    assert_eq!((names.len(), names.is_sorted()), (40, true), "{names:?}");
+    let columns = browser.get(&link(&format!("{begin}/columns"))).await;
+    let action = columns.attribute("action", begin).replace("&#38;", "&");
+    let list = browser.post(&action, &[("column", "state")]).await;
+    list.assert_has(&["aria-sort=\"ascending\""]);
+    assert!(list.path.ends_with("?order=display_name"), "{}", list.path);
+}
+
+#[tokio::test]
 async fn long_values_of_any_script_keep_a_page_small() {
     let site = Site::start(&[]);
     let mut client = Client::connect(&site.server.url).await;

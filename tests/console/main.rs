@@ -7,6 +7,7 @@
     reason = "a test follows one scenario from beginning to end"
 )]
 
+mod audit;
 mod browser;
 mod bulk;
 mod commands;
@@ -15,6 +16,7 @@ mod connections;
 mod duplicates;
 mod events;
 mod figures;
+mod filters;
 mod health;
 mod history;
 mod importing;

@@ -121,6 +121,42 @@ async fn names_are_found_by_words_in_any_spelling() {
 }
 
 #[tokio::test]
+async fn names_with_the_words_as_they_are_come_before_those_that_go_on() {
+    let (_server, mut client) = fresh().await;
+    for n in 0..8 {
+        client.create(user(&format!("Joe Smithson {n}"), Vec::new())).await.unwrap();
+        client.create(user(&format!("Muellerin {n}"), Vec::new())).await.unwrap();
+    }
+    for name in ["Joe Smith", "Joe Müller"] {
+        client.create(user(name, Vec::new())).await.unwrap();
+    }
+    for (text, first, count) in
+        [("joe smith", "Joe Smith", 9), ("smith joe", "Joe Smith", 1), ("mueller", "Joe Müller", 9)]
+    {
+        let mut request = v1::FindUsersRequest { page_size: 2, ..typed(text) };
+        let mut found = Vec::new();
+        loop {
+            let page = page(&mut client, request.clone()).await;
+            for found in &page.matches {
+                let mut reasons = found.reasons.clone();
+                reasons.dedup();
+                assert_eq!(reasons, found.reasons, "{text}");
+            }
+            let names = page.matches.into_iter().map(|found| found.user.unwrap().display_name);
+            found.extend(names);
+            request.page_token = page.next_page_token;
+            if request.page_token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!((&*found[0], found.len()), (first, count), "{text}: {found:?}");
+        found.sort();
+        found.dedup();
+        assert_eq!(found.len(), count, "{text}");
+    }
+}
+
+#[tokio::test]
 async fn numbers_are_found_by_their_ends() {
     let (_server, mut client) = fresh().await;
     let people = people(&mut client).await;

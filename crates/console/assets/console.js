@@ -98,16 +98,24 @@
   const MAX_EVENTS = 200;
   document.addEventListener("htmx:sse:after:message", (event) => {
     const list = event.target;
+    // A change that the page has already is not shown twice.
+    for (const line of list.querySelectorAll("[data-event]")) {
+      const same = document.querySelectorAll(`[data-event="${CSS.escape(line.dataset.event)}"]`);
+      if (same.length > 1) line.remove();
+    }
     while (list.children.length > MAX_EVENTS) list.lastElementChild.remove();
     document.querySelector("#events:not(:empty) ~ .empty")?.remove();
   });
 
-  // A click beside the link of a row opens it, and one beside its box ticks that.
+  // A click beside the link of a row opens it, with its keys: Ctrl opens a tab. One beside its box ticks that.
   const openRow = (event) => {
     const row = event.target.closest(".rows tbody tr");
-    if (!row || event.target.closest("a, button, input, label, select, textarea") || String(getSelection())) return;
+    if (!row?.querySelector("a[data-row]") || event.target.closest("a, button, input, label, select, textarea") || String(getSelection())) return;
     const box = event.target.closest(".select")?.querySelector("input");
-    (box ?? row.querySelector("a[data-row]"))?.click();
+    if (box) return box.click();
+    const link = row.querySelector("a[data-row]");
+    if (event.ctrlKey || event.metaKey || event.shiftKey) open(link.href, "_blank", "noopener");
+    else link.click();
   };
 
   document.addEventListener("click", (event) => {

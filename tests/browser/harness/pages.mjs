@@ -31,6 +31,7 @@ export const PAGES_BY_ROLE = {
     "operations/none",
     "search/SEARCH/columns",
     "search/SEARCH/export?format=csv",
+    "audit/export?format=csv",
     "events",
     "policies",
     "policies/attributes",
@@ -43,7 +44,7 @@ export const PAGES_BY_ROLE = {
 
 /** The forms that only some roles may send. */
 export const FORMS_BY_ROLE = {
-  viewer: ["audit", "events"],
+  viewer: ["audit", "events", "search/SEARCH/filter", "search/SEARCH/save", "saved/1/remove"],
   registrar: [
     "users/USER/link",
     "users/USER/unlink",

@@ -25,6 +25,55 @@ describe("histories", () => {
     await check(page);
   });
 
+  inBothModes("the audit is narrowed by clicks, and saved as a file", async ({ page, api, tenant, check }) => {
+    const { userId } = await api.create("Ann", [], { team: "red" });
+    await api.create("Bob");
+    await api.call("Registry.DisableUser", { userId }, { "polynym-reason": "CRM-12" });
+    await page.goto(`${home(tenant)}/audit`);
+    const lines = page.locator("[data-event]");
+    assert.equal(await lines.count(), 3);
+    await page.getByLabel("Reason has").fill("crm");
+    await page.getByRole("button", { name: "Today" }).click();
+    const chips = page.getByRole("group", { name: "Filters" }).getByRole("link");
+    await chips.nth(1).waitFor();
+    assert.equal(await lines.count(), 1);
+    await check(page);
+    const rows = (await download(page, page.getByRole("link", { name: "Export as CSV" }))).trim().split(/\r?\n/);
+    assert.equal(rows.length, 2);
+    assert.match(rows[1], /,disabled,.*,Ann,.*CRM-12/);
+    await chips.first().click();
+    await chips.first().getByText(/From/).waitFor();
+    assert.equal(await lines.count(), 3);
+    await page.getByRole("button", { name: "Yesterday" }).click();
+    await sees(page, "No matching changes.");
+    await page.getByLabel("From").fill(`${new Date(Date.now() + 3_600_000).toISOString().slice(0, 16)} +02:00`);
+    await page.getByLabel("To").fill("");
+    await page.getByRole("button", { name: "Show", exact: true }).click();
+    await lines.nth(2).waitFor();
+  });
+
+  inBothModes("the audit goes on live, once for each change, until it is paused or hidden", async ({ page, api, tenant, check, scripts }) => {
+    const { userId } = await api.create("Ann");
+    await page.goto(`${home(tenant)}/audit`);
+    const stream = scripts && page.waitForResponse((response) => response.url().includes("/audit/stream"));
+    await page.getByRole("link", { name: "Live" }).click();
+    await stream;
+    await api.call("Registry.UpdateUser", { user: { userId, displayName: "Ann Berg" }, updateMask: "displayName" });
+    const line = page.locator("[data-event]").filter({ hasText: "Ann Berg" }).filter({ hasText: "changed" });
+    if (scripts) {
+      await page.locator("#events").getByRole("link", { name: "Ann Berg" }).waitFor();
+    } else {
+      await page.getByRole("link", { name: "Refresh" }).click();
+      await line.waitFor();
+    }
+    assert.equal(await line.count(), 1);
+    await check(page);
+    await page.getByRole("link", { name: "Pause" }).click();
+    await page.getByRole("link", { name: "Live" }).waitFor();
+    assert.equal(await page.locator("#events").count(), 0);
+    assert.equal(await line.count(), 1);
+  });
+
   inBothModes("an operation is shown, and undone after a preview", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann", [], { team: "red" });
     const operation = randomUUID();

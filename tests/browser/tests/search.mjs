@@ -1,6 +1,7 @@
 // The search box: what people paste, and whom it finds.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { Api } from "../harness/api.mjs";
 import { checkPage } from "../harness/checks.mjs";
 import { openServer } from "../harness/shared.mjs";
 import { heading, home, paste, sees } from "../harness/steps.mjs";
@@ -96,6 +97,102 @@ describe("search", () => {
     await paste(page, "state = DISABLED");
     await sees(page, "No user matches");
     await check(page);
+  });
+
+  inBothModes("a filter is made and taken back by clicks", async ({ page, api, tenant, check }) => {
+    const odd = `a "b": c\\d * ü https://x.com/joe`;
+    for (const [name, team] of [["Ann", "red"], ["Bob", odd], ["Cleo", odd]]) {
+      await api.create(name, [], { team });
+    }
+    await api.call("Registry.DisableUser", { userId: (await api.search("display_name = Cleo"))[0].userId });
+    await page.goto(`${home(tenant)}/`);
+    await page.getByRole("button", { name: "List all users" }).click();
+    await page.getByText("+ Filter").click();
+    await page.getByRole("combobox", { name: "Attribute" }).fill("team");
+    await page.getByRole("textbox", { name: "Value" }).fill(odd);
+    await check(page);
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    const rows = page.getByRole("region", { name: "Users" }).getByRole("rowheader");
+    const chips = page.getByRole("group", { name: "Filters" }).getByRole("link");
+    await chips.first().waitFor();
+    assert.deepEqual((await rows.allInnerTexts()).sort(), ["Bob", "Cleo"]);
+    await page.getByText("+ Filter").click();
+    await page.getByRole("combobox", { name: "State" }).selectOption("disabled");
+    await page.getByRole("button", { name: "Add", exact: true }).click();
+    await chips.nth(1).waitFor();
+    assert.deepEqual(await rows.allInnerTexts(), ["Cleo"]);
+    await check(page);
+    await chips.first().click();
+    await chips.first().getByText("state = DISABLED").waitFor();
+    assert.equal(await chips.count(), 1);
+    await chips.first().click();
+    await sees(page, "all users");
+    assert.equal(await rows.count(), 3);
+  });
+
+  inBothModes("a search is saved by name, found on the start page, and removed", async ({ page, api, tenant, check }) => {
+    await api.create("Ann", [], { team: "red" });
+    await page.goto(`${home(tenant)}/`);
+    await paste(page, 'attributes.team = "red"');
+    await page.getByText("Save", { exact: true }).click();
+    await page.getByRole("textbox", { name: "Name of the search" }).fill("The <red> team");
+    await check(page);
+    await page.getByRole("button", { name: "Save the search" }).click();
+    await page.getByText("Saved as The <red> team").waitFor();
+    await page.goto(`${home(tenant)}/`);
+    await sees(page, "End of a phone number");
+    await check(page);
+    await page.getByRole("link", { name: "The <red> team" }).click();
+    await page.getByRole("rowheader", { name: "Ann" }).waitFor();
+    await page.goto(`${home(tenant)}/`);
+    await page.getByRole("button", { name: "Remove The <red> team" }).click();
+    await heading(page, "Who is this?");
+    assert.equal(await page.getByText("Saved searches").count(), 0);
+  });
+
+  test("a click anywhere on a row opens its user; selected text, other links and keys do what they do elsewhere", async () => {
+    const server = await openServer();
+    const api = new Api(server.origin, "rows");
+    const { userId } = await api.create("Ann Lee", ["handle:annlee", "email:ann@rows.example"], { team: "red" });
+    await visit(server, {}, async (page) => {
+      const list = async () => {
+        await page.goto(`${home("rows")}/`);
+        await page.getByRole("button", { name: "List all users" }).click();
+        return page.getByRole("row", { name: /Ann Lee/ });
+      };
+      const user = new RegExp(`/users/${userId}$`);
+      for (const cell of [1, 2, 3]) {
+        const row = await list();
+        const { width, height } = await row.locator("td, th").nth(cell).boundingBox();
+        await row.locator("td, th").nth(cell).click({ position: { x: width - 3, y: height / 2 } });
+        await page.waitForURL(user);
+      }
+
+      const row = await list();
+      const address = page.url();
+      const text = await row.getByText("ann@rows.example").boundingBox();
+      await page.mouse.move(text.x + 12, text.y + text.height / 2);
+      await page.mouse.down();
+      await page.mouse.move(text.x + text.width - 12, text.y + text.height / 2, { steps: 5 });
+      await page.mouse.up();
+      assert.match(await page.evaluate(() => String(getSelection())), /rows/);
+      assert.equal(page.url(), address, "selecting text opened the row");
+      await page.evaluate(() => getSelection().removeAllRanges());
+      await row.locator(".select").click({ position: { x: 2, y: 2 } });
+      assert.equal(await row.getByRole("checkbox").isChecked(), true);
+      assert.equal(page.url(), address, "ticking opened the row");
+
+      const [tab] = await Promise.all([page.context().waitForEvent("page"), row.locator("td").last().click({ modifiers: ["Control"] })]);
+      await tab.waitForURL(user);
+      assert.equal(page.url(), address, "Ctrl opens a tab");
+      await tab.close();
+      const [second] = await Promise.all([page.context().waitForEvent("page"), row.getByRole("link", { name: "Ann Lee" }).click({ modifiers: ["Control"] })]);
+      await second.waitForURL(user);
+      assert.equal(page.url(), address);
+      await second.close();
+      await page.getByRole("columnheader", { name: "Name" }).getByRole("link").click();
+      await page.waitForURL(/order=display_name$/);
+    });
   });
 
   test("results appear while somebody types, and are open by the keyboard", async () => {

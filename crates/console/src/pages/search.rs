@@ -3,8 +3,12 @@
 mod background;
 mod columns;
 mod export;
+mod filter_parts;
 mod found;
+mod new_conditions;
 mod order;
+mod refine;
+mod saved;
 
 use std::sync::Arc;
 
@@ -19,6 +23,8 @@ use self::background::Background;
 use self::columns::{Cell, Columns, Row};
 use self::found::IdentityResult;
 use self::order::{Heading, Order, headings};
+use self::refine::Refinement;
+use self::saved::{SavedSearch, SavedSearches};
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -31,6 +37,7 @@ const SUGGESTIONS: i32 = 8;
 #[template(path = "pages/home.html")]
 struct HomePage {
     frame: Frame,
+    saved: Vec<SavedSearch>,
 }
 
 #[derive(Template)]
@@ -39,7 +46,11 @@ struct ResultsPage {
     frame: Frame,
     text: String,
     id: ShortId,
+    order: Order,
     results: Results,
+    refinement: Option<Refinement>,
+    /// The name under which the search is saved; empty if it is not.
+    saved_as: String,
     pager: Pager,
     headings: Vec<Heading>,
     /// Whether a column has accounts, which a table leaves out.
@@ -48,6 +59,13 @@ struct ResultsPage {
     /// The owner's time that was asked for.
     as_of: String,
     commands: Option<Commands>,
+}
+
+impl ResultsPage {
+    /// The address of a page about this list, in its order.
+    fn page(&self, name: &str) -> String {
+        self.order.address(&format!("{}/search/{}/{name}", self.frame.home(), self.id))
+    }
 }
 
 #[derive(Template)]
@@ -98,6 +116,11 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/search/{id}", get(results))
         .route("/search/{id}/columns", get(columns::page).post(columns::set))
         .route("/search/{id}/export", get(export::file))
+        .route("/search/{id}/filter", post(refine::add))
+        .route("/search/{id}/save", post(saved::save))
+        .route("/saved/{saved}", get(saved::open))
+        .route("/saved/{saved}/remove", post(saved::remove))
+        .route("/search/{id}/without/{part}", get(refine::remove))
 }
 
 /// Leads to the first tenant that the caller may work in; to the list if the credential names none.
@@ -111,9 +134,14 @@ pub async fn first(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
     }))
 }
 
-/// The search box alone.
-pub async fn home(visit: Visit, Path(tenant): Path<String>) -> Page {
-    Ok(render(&HomePage { frame: visit.frame(&tenant) }))
+/// The search box, with the saved searches of the caller.
+pub async fn home(visit: Visit, headers: HeaderMap, Path(tenant): Path<String>) -> Page {
+    let frame = visit.frame(&tenant);
+    let saved = match frame.may_view() {
+        true => SavedSearches::of(&headers).of_caller(&visit.caller.name),
+        false => Vec::new(),
+    };
+    Ok(render(&HomePage { frame, saved }))
 }
 
 /// Keeps a search under a short id, and leads to its results. While somebody types, shows the best
@@ -166,11 +194,14 @@ pub async fn results(
         counts: true,
         columns: columns.clone(),
     };
-    let (results, background) = tokio::try_join!(
+    let (results, background, refinement) = tokio::join!(
         find(&visit, &tenant, &text, list),
-        background(&visit, &tenant, &text, &as_of)
-    )?;
+        background(&visit, &tenant, &text, &as_of),
+        refine::of(&visit, &tenant, &text, (id, order)),
+    );
+    let (results, background) = (results?, background?);
     let commands = commands(&visit, &tenant, &text);
+    let saved_as = SavedSearches::of(&headers).name_of(&visit.caller.name, &text);
     let frame = visit.frame(&tenant);
     let address = format!("{}/search/{id}", frame.home());
     let headings = headings(&columns, order, results.is_filter.then_some(&*address));
@@ -182,7 +213,10 @@ pub async fn results(
         pager,
         text,
         id,
+        order,
         results,
+        refinement,
+        saved_as,
         headings,
         has_accounts,
         background,

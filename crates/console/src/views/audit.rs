@@ -21,6 +21,8 @@ const MAX_NAMES: usize = 3;
 /// A change, or the changes of one kind that an operation made one after the other.
 #[derive(Clone, Debug)]
 pub struct Line {
+    /// The id of the event, the first of several.
+    pub event: String,
     /// When it happened.
     pub time: Option<Time>,
     /// The day, such as `2026-11-30`.
@@ -145,6 +147,7 @@ impl Line {
         let iso = time.as_ref().map_or("", |time| &time.iso);
         let (day, clock) = (iso.get(..10).unwrap_or_default(), iso.get(11..16).unwrap_or_default());
         Self {
+            event: event.event_id.clone(),
             day: day.to_owned(),
             clock: clock.to_owned(),
             instant: polynym_presentation::time::span(event.time.as_ref(), 1),

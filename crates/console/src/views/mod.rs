@@ -1,6 +1,7 @@
 //! What templates show: messages of the API as texts.
 
 pub mod audit;
+pub mod audit_row;
 pub mod bulk;
 pub mod commands;
 pub mod duplicates;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::get;
 
-pub use stream::STREAM_TYPE;
+pub use stream::{EventLines, STREAM_TYPE, follow_events};
 
 use crate::console::Shared;
 

@@ -1,18 +1,18 @@
 //! Events as a stream for scripts (server-sent events). It ends when the browser leaves, when the
 //! session ends, and when its token does.
 
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::RawQuery;
+use futures_util::FutureExt;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Response};
 use polynym_access::Permit;
 use polynym_client::{Answers, Error, Kind as ErrorKind};
-use polynym_proto::v1::WatchResponse;
 use polynym_proto::v1::watch_response::Kind;
+use polynym_proto::v1::{Event, WatchRequest, WatchResponse};
 use tokio::time::{Interval, interval};
 
 use super::query::Selection;
@@ -24,6 +24,8 @@ use crate::views::person::People;
 
 /// The maximum number of streams of a session.
 const MAX_STREAMS: usize = 2;
+/// The maximum number of events of one message.
+const MAX_EVENTS: usize = 25;
 /// The interval in which the session and its token are checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
@@ -44,20 +46,42 @@ struct EndPart<'r> {
     reason: &'r str,
 }
 
+/// Turns events into lines of a page.
+pub trait EventLines: Send + Sync + 'static {
+    /// The lines of some events in their order; empty for none.
+    fn lines(
+        &self,
+        visit: &Visit,
+        tenant: &str,
+        events: Vec<Event>,
+    ) -> impl Future<Output = String> + Send;
+}
+
+/// The lines of the page of events.
+struct Timeline;
+
+impl EventLines for Timeline {
+    async fn lines(&self, visit: &Visit, tenant: &str, events: Vec<Event>) -> String {
+        let people = People::read(&visit.client(tenant), user_ids(&events)).await;
+        let newest_first = views(&events, &people).into_iter().rev();
+        let part = |event| EventPart { frame: visit.frame(tenant), event };
+        newest_first.filter_map(|event| part(event).render().ok()).collect()
+    }
+}
+
 /// A browser that follows events.
-struct Follower {
+struct Follower<L> {
     shared: Arc<Shared>,
     visit: Visit,
     tenant: String,
     answers: Answers<WatchResponse>,
+    lines: L,
     checks: Interval,
     is_over: bool,
     _permit: Permit<1>,
 }
 
-/// The events after the last one that the browser has, or after the token of the address. If a
-/// script may not follow them, the stream says so and ends: otherwise the script would ask again
-/// and again.
+/// The events after the last one that the browser has, or after the token of the address.
 pub async fn stream(
     State(shared): State<Arc<Shared>>,
     visit: Result<Visit, Failure>,
@@ -65,17 +89,29 @@ pub async fn stream(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Failure> {
-    let mut selection = Selection::read(&query.unwrap_or_default());
+    let request = Selection::read(&query.unwrap_or_default()).request(&tenant);
+    follow_events(shared, visit, tenant, (request, Timeline), &headers).await
+}
+
+/// The stream of a call, as lines. If a script may not follow the events, the stream says so and
+/// ends: otherwise the script would ask again and again.
+pub async fn follow_events(
+    shared: Arc<Shared>,
+    visit: Result<Visit, Failure>,
+    tenant: String,
+    (mut request, lines): (WatchRequest, impl EventLines),
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Failure> {
     if let Some(last) = headers.get("last-event-id").and_then(|last| last.to_str().ok()) {
-        last.clone_into(&mut selection.after);
+        last.clone_into(&mut request.resume_token);
     }
     let follower = match visit {
-        Ok(visit) => follow(shared, visit, tenant, selection).await,
+        Ok(visit) => follow(shared, visit, tenant, (request, lines)).await,
         Err(failure) => Err(failure),
     };
     match follower {
         Ok(follower) => Ok(events(Body::from_stream(stream_of(follower)))),
-        Err(failure) => match end_reason(&failure).filter(|_| is_script(&headers)) {
+        Err(failure) => match end_reason(&failure).filter(|_| is_script(headers)) {
             Some(reason) => Ok(events(Body::from(end_of_stream(&reason)))),
             None => Err(failure),
         },
@@ -83,19 +119,19 @@ pub async fn stream(
 }
 
 /// Opens a stream.
-async fn follow(
+async fn follow<L>(
     shared: Arc<Shared>,
     visit: Visit,
     tenant: String,
-    selection: Selection,
-) -> Result<Follower, Failure> {
+    (request, lines): (WatchRequest, L),
+) -> Result<Follower<L>, Failure> {
     visit.require(Role::Viewer)?;
     let permit = Permit::take([(&visit.session.streams, MAX_STREAMS)]);
     let permit = permit.map_err(|_| Failure::TooManyStreams)?;
     let client = visit.client(&tenant);
-    let answers = client.directory().watch(selection.request(&tenant)).await?;
+    let answers = client.directory().watch(request).await?;
     let checks = interval(CHECK_INTERVAL);
-    Ok(Follower { shared, visit, tenant, answers, checks, is_over: false, _permit: permit })
+    Ok(Follower { shared, visit, tenant, answers, lines, checks, is_over: false, _permit: permit })
 }
 
 /// Whether a script asks for a stream.
@@ -135,12 +171,12 @@ fn end_of_stream(reason: &str) -> String {
     format!("{}\nevent: close\ndata: end\n\n", data_lines(&part))
 }
 
-impl Parts for Follower {
+impl<L: EventLines> Parts for Follower<L> {
     async fn next(&mut self) -> Option<String> {
         while !self.is_over {
             tokio::select! {
                 answer = self.answers.message() => match answer {
-                    Ok(Some(answer)) => return self.part(&answer).await,
+                    Ok(Some(answer)) => return Some(self.part(answer).await),
                     // The browser asks again after the last token.
                     Ok(None) => return None,
                     Err(error) => return self.end_of(error),
@@ -154,7 +190,7 @@ impl Parts for Follower {
     }
 }
 
-impl Follower {
+impl<L: EventLines> Follower<L> {
     /// Whether the session is open and its caller may still see the events.
     fn is_allowed(&self) -> bool {
         let session = &self.visit.session;
@@ -165,19 +201,24 @@ impl Follower {
         may_view && self.shared.sessions.is_open(session)
     }
 
-    async fn part(&self, answer: &WatchResponse) -> Option<String> {
-        let data = match &answer.kind {
-            Some(Kind::Event(event)) => {
-                let events = slice::from_ref(event);
-                let client = self.visit.client(&self.tenant);
-                let people = People::read(&client, user_ids(events)).await;
-                let event = views(events, &people).pop()?;
-                let part = EventPart { frame: self.visit.frame(&self.tenant), event };
-                data_lines(&part.render().ok()?)
+    /// The message of an answer, and of those that are there already.
+    async fn part(&mut self, first: WatchResponse) -> String {
+        let (mut token, mut events) = (first.resume_token, Vec::new());
+        let mut kind = first.kind;
+        while let Some(Kind::Event(event)) = kind.take() {
+            events.push(event);
+            if events.len() == MAX_EVENTS {
+                break;
             }
-            _ => String::new(),
-        };
-        Some(format!("id: {}\n{data}\n", answer.resume_token))
+            // After an error or the end, the next message is the end, and the browser asks again.
+            if let Some(Ok(Some(next))) = self.answers.message().now_or_never() {
+                token = next.resume_token;
+                kind = next.kind;
+            }
+        }
+        let lines = self.lines.lines(&self.visit, &self.tenant, events).await;
+        let data = if lines.is_empty() { String::new() } else { data_lines(&lines) };
+        format!("id: {token}\n{data}\n")
     }
 
     /// Ends the stream after an error. The browser asks again if the failure is temporary.

@@ -9,8 +9,10 @@ use polynym_access::Role;
 use polynym_client::Client;
 use polynym_presentation::event;
 use polynym_proto::v1;
-use url::form_urlencoded::{self, Serializer};
+use serde::Deserialize;
 
+use super::asked::Asked;
+use super::audit_live;
 use super::period::{PAGE_SIZE, Period};
 use crate::failure::Failure;
 use crate::form::Form;
@@ -23,8 +25,6 @@ use crate::visit::Visit;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
-/// The prefix of a kept query for changes. Kept searches do not have it.
-const MARK: &str = "changes?";
 
 /// Changes of all users.
 #[derive(Default)]
@@ -38,13 +38,14 @@ pub struct Changes {
     pub unreadable: usize,
 }
 
-/// The fields of the form, as typed.
-#[derive(Default)]
-struct Asked {
-    caller: String,
-    operation: String,
-    reason: String,
-    period: Period,
+/// The query of the audit.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Position {
+    /// The token of the page.
+    after: String,
+    /// `on` if the page follows the changes.
+    live: String,
 }
 
 #[derive(Template)]
@@ -55,9 +56,12 @@ struct AuditPage {
     period: Period,
     changes: Changes,
     /// The address of the first page.
-    first: String,
+    path: String,
+    is_first: bool,
     /// The address of the next page; empty after the last.
     next: String,
+    /// The token after which changes are followed; empty if they are not.
+    live: String,
     commands: Commands,
 }
 
@@ -65,86 +69,65 @@ struct AuditPage {
 pub async fn all(
     visit: Visit,
     Path(tenant): Path<String>,
-    Query(Period { after, .. }): Query<Period>,
+    Query(position): Query<Position>,
 ) -> Page {
     let path = format!("{}/audit", visit.frame(&tenant).home());
-    show(visit, tenant, path, Asked::default(), after).await
+    show(visit, tenant, path, Asked::default(), position).await
 }
 
-/// Keeps what is asked for under a short id: a caller may have the name of a person.
+/// Leads to the changes of what is asked for.
 pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
     visit.require(Role::Viewer)?;
-    let names = ["caller", "operation", "reason", "from", "to", "kind"];
-    let fields = names.map(|name| (name, form.get(name)));
-    let given = fields.into_iter().filter(|(_, value)| !value.is_empty());
-    let query = Serializer::new(String::new()).extend_pairs(given).finish();
-    let home = visit.frame(&tenant).home();
-    if query.is_empty() {
-        return Ok(redirect(&format!("{home}/audit")));
-    }
-    let id = visit.session.queries.add(&format!("{MARK}{query}"));
-    Ok(redirect(&format!("{home}/audit/{id}")))
+    let audit = format!("{}/audit", visit.frame(&tenant).home());
+    Ok(redirect(&Asked::of_form(&form).address(&visit, &audit)))
+}
+
+/// Leads to the changes without a field of what is asked for.
+pub async fn without(
+    visit: Visit,
+    Path((tenant, id, field)): Path<(String, ShortId, String)>,
+) -> Page {
+    visit.require(Role::Viewer)?;
+    let audit = format!("{}/audit", visit.frame(&tenant).home());
+    let asked = Asked::kept(&visit, id)?.without(&field);
+    Ok(redirect(&asked.address(&visit, &audit)))
 }
 
 /// The changes that were asked for.
 pub async fn page(
     visit: Visit,
     Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Period { after, .. }): Query<Period>,
+    Query(position): Query<Position>,
 ) -> Page {
-    let kept = visit.session.queries.get(id);
-    let query = kept.as_deref().and_then(|text| text.strip_prefix(MARK));
-    let asked = Asked::read(query.ok_or(Failure::SearchGone)?);
+    let asked = Asked::kept(&visit, id)?;
     let path = format!("{}/audit/{id}", visit.frame(&tenant).home());
-    show(visit, tenant, path, asked, after).await
+    show(visit, tenant, path, asked, position).await
 }
 
-async fn show(visit: Visit, tenant: String, path: String, asked: Asked, after: String) -> Page {
+async fn show(
+    visit: Visit,
+    tenant: String,
+    path: String,
+    asked: Asked,
+    Position { after, live }: Position,
+) -> Page {
     visit.require(Role::Viewer)?;
-    let request = v1::ListEventsRequest {
-        tenant: tenant.clone(),
-        from: asked.period.begin()?,
-        to: asked.period.end()?,
-        types: asked.period.types(),
-        caller: asked.caller.clone(),
-        operation_id: asked.operation.clone(),
-        reason: asked.reason.clone(),
-        page_token: after,
-        page_size: PAGE_SIZE,
-    };
+    let is_first = after.is_empty();
+    let request = v1::ListEventsRequest { page_token: after, ..asked.request(&tenant)? };
     let commands = commands(&tenant, &request);
-    let first = if request.page_token.is_empty() { String::new() } else { path.clone() };
-    let changes = read(&visit.client(&tenant), request).await?;
+    let client = visit.client(&tenant);
+    // What changes while the list is read comes twice rather than never.
+    let live = match is_first && live == "on" {
+        true => audit_live::token(&client, &request).await?,
+        false => String::new(),
+    };
+    let changes = read(&client, request).await?;
     let next = match &*changes.token {
         "" => String::new(),
         token => format!("{path}?{}", Period::default().next(token)),
     };
     let (frame, period) = (visit.frame(&tenant), asked.period.clone());
-    Ok(render(&AuditPage { frame, asked, period, changes, first, next, commands }))
-}
-
-impl Asked {
-    /// The fields in a kept query.
-    fn read(query: &str) -> Self {
-        let mut asked = Self::default();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            let field = match &*name {
-                "caller" => &mut asked.caller,
-                "operation" => &mut asked.operation,
-                "reason" => &mut asked.reason,
-                "from" => &mut asked.period.from,
-                "to" => &mut asked.period.to,
-                _ => &mut asked.period.kind,
-            };
-            *field = value.into_owned();
-        }
-        asked
-    }
-
-    fn is_filter(&self) -> bool {
-        let texts = [&self.caller, &self.operation, &self.reason];
-        self.period.is_filter() || texts.iter().any(|text| !text.is_empty())
-    }
+    Ok(render(&AuditPage { frame, asked, period, changes, path, is_first, next, live, commands }))
 }
 
 /// Reads events until a page is full, or for some time. Those of one operation are one line.

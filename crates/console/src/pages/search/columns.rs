@@ -8,6 +8,7 @@ use http::header::SET_COOKIE;
 use polynym_presentation::state;
 use url::form_urlencoded::{self, Serializer};
 
+use super::order::Ordered;
 use crate::console::Shared;
 use crate::cookies::{preference, preference_cookie};
 use crate::prelude::*;
@@ -203,7 +204,8 @@ fn cell(name: &str, message: &v1::User) -> Cell {
 #[template(path = "pages/columns.html")]
 struct ColumnsPage {
     frame: Frame,
-    id: ShortId,
+    /// The address of this page.
+    address: String,
     choices: Vec<Choice>,
     attributes: Vec<Choice>,
     sizes: Vec<(i32, bool)>,
@@ -221,6 +223,7 @@ pub async fn page(
     visit: Visit,
     headers: HeaderMap,
     Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Ordered { order }): Query<Ordered>,
 ) -> Page {
     visit.require(Role::Viewer)?;
     let request = v1::ListAttributeNamesRequest { page_size: MAX_OFFERED, ..Default::default() };
@@ -236,9 +239,10 @@ pub async fn page(
     attributes.retain(|name| is_column(name));
     attributes.sort_unstable();
     attributes.dedup();
+    let frame = visit.frame(&tenant);
     Ok(render(&ColumnsPage {
-        frame: visit.frame(&tenant),
-        id,
+        address: order.address(&format!("{}/search/{id}/columns", frame.home())),
+        frame,
         choices: CHOICES.iter().map(|(name, _)| choice((*name).to_owned())).collect(),
         attributes: attributes.into_iter().map(choice).collect(),
         sizes: SIZES.map(|size| (size, size == columns.size)).into(),
@@ -250,13 +254,14 @@ pub async fn set(
     State(shared): State<Arc<Shared>>,
     visit: Visit,
     Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Ordered { order }): Query<Ordered>,
     form: Form,
 ) -> Page {
     let other = Some(form.get("other")).filter(|name| !name.is_empty());
     let other = other.map(|name| format!("{ATTRIBUTE}{}", name.trim_start_matches(ATTRIBUTE)));
     let columns = Columns::new(form.all("column").chain(other.as_deref()), form.get("size"));
     let home = visit.frame(&tenant).home();
-    let mut response = redirect(&format!("{home}/search/{id}"));
+    let mut response = redirect(&order.address(&format!("{home}/search/{id}")));
     let path = format!("{}/t/{tenant}", shared.base);
     if let Some(cookie) = preference_cookie(COOKIE, &columns.text(), &path) {
         response.headers_mut().append(SET_COOKIE, cookie);

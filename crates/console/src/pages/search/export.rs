@@ -1,12 +1,9 @@
 //! A search as a file: all its pages, with the columns of the screen. It is sent while it is read,
 //! and ends when the browser leaves.
 
-use std::io;
 use std::sync::Arc;
 
-use axum::body::Body;
-use futures_util::stream;
-use http::{HeaderMap, Response};
+use http::HeaderMap;
 use polynym_client::Client;
 use polynym_lines::UserLine;
 use polynym_proto::v1::{SearchUsersRequest, User};
@@ -14,9 +11,10 @@ use polynym_table::ExportColumns;
 use serde::Deserialize;
 
 use super::columns::Columns;
+use super::order::Order;
 use crate::console::Shared;
 use crate::context;
-use crate::download::{self, attachment, csv_row};
+use crate::download::{BYTE_ORDER_MARK, FileParts, Format, csv_row, in_parts};
 use crate::prelude::*;
 use crate::requests::RequestPermit;
 use crate::short_id::ShortId;
@@ -25,18 +23,12 @@ use crate::views::reading::{self, Reading};
 /// The users of one read.
 const PAGE_SIZE: i32 = 500;
 
-/// The form of a file.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    Csv,
-    Jsonl,
-}
-
 /// The query of the file.
 #[derive(Deserialize)]
 pub struct Parameters {
     format: Format,
+    #[serde(default)]
+    order: Order,
 }
 
 /// A file in progress.
@@ -47,6 +39,7 @@ struct Export {
     /// The columns of a table; none for lines.
     table: Option<ExportColumns>,
     request: SearchUsersRequest,
+    is_begun: bool,
     is_complete: bool,
     _permit: RequestPermit,
 }
@@ -57,7 +50,7 @@ pub async fn file(
     visit: Visit,
     headers: HeaderMap,
     Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Parameters { format }): Query<Parameters>,
+    Query(Parameters { format, order }): Query<Parameters>,
 ) -> Page {
     visit.require(Role::Viewer)?;
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
@@ -68,30 +61,21 @@ pub async fn file(
     };
     let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
     let columns = Columns::of(&headers);
-    let request = SearchUsersRequest { tenant, filter, ..Default::default() };
-    let mut export = Export::new(&visit, permit, columns, format, request)?;
-    // A failure of the first read has a page.
-    let users = export.read().await?;
-    let first = [export.begin(&users), export.part(users)?].concat();
-    let rest = stream::unfold(Some(export), |export| async {
-        let mut export = export.filter(|export| !export.is_complete)?;
-        match export.read().await.and_then(|users| export.part(users)) {
-            Ok(part) => Some((Ok(part), Some(export))),
-            // The browser reports a download that ends early as failed.
-            Err(failure) => {
-                tracing::warn!(trace = export.trace, "an export of the console ended early");
-                Some((Err(io::Error::other(format!("{failure:?}"))), None))
-            }
-        }
-    });
-    let first = stream::once(async { Ok::<_, io::Error>(first) });
-    Ok(response(format, Body::from_stream(futures_util::StreamExt::chain(first, rest))))
+    let order_by = order.field().to_owned();
+    let request = SearchUsersRequest { tenant, filter, order_by, ..Default::default() };
+    let export = Export::new(&visit, permit, columns, format, request)?;
+    in_parts(export, format, "users", visit.context.trace.clone()).await
 }
 
-fn response(format: Format, body: Body) -> Response<Body> {
-    match format {
-        Format::Csv => attachment(body, download::CSV, "users.csv"),
-        Format::Jsonl => attachment(body, "application/jsonl", "users.jsonl"),
+impl FileParts for Export {
+    async fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        if self.is_complete {
+            return Ok(None);
+        }
+        let users = self.read().await?;
+        let head = if self.is_begun { Vec::new() } else { self.begin(&users) };
+        self.is_begun = true;
+        Ok(Some([head, self.part(users)?].concat()))
     }
 }
 
@@ -118,17 +102,17 @@ impl Export {
             columns,
             table,
             request: SearchUsersRequest { page_size: PAGE_SIZE, read_mask, ..search },
+            is_begun: false,
             is_complete: false,
             _permit: permit,
         })
     }
 
-    /// The beginning of a table: the mark by which spreadsheets recognise UTF-8, and the names of
-    /// the columns. Empty for JSON Lines.
+    /// The beginning of a table: the names of the columns. Empty for JSON Lines.
     fn begin(&mut self, first: &[User]) -> Vec<u8> {
         let Some(table) = &mut self.table else { return Vec::new() };
         table.infer_types(first.iter());
-        ["\u{feff}".as_bytes(), &csv_row(table.header().iter().map(String::as_str))].concat()
+        [BYTE_ORDER_MARK.as_bytes(), &csv_row(table.header().iter().map(String::as_str))].concat()
     }
 
     /// Reads the next page.

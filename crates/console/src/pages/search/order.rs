@@ -1,11 +1,11 @@
 //! The order of a list of users, and the headings of its columns, which lead to others.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::columns::Columns;
 
 /// The order of a filter's users.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
     /// That of the index that finds them.
@@ -13,6 +13,13 @@ pub enum Order {
     Found,
     DisplayName,
     CreateTime,
+}
+
+/// The order in the query of an address.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct Ordered {
+    #[serde(default)]
+    pub order: Order,
 }
 
 impl Order {
@@ -25,11 +32,12 @@ impl Order {
         }
     }
 
-    /// The address of a list in this order.
+    /// The address of a list, or of a page about it, in this order.
     pub fn address(self, list: &str) -> String {
+        let separator = if list.contains('?') { '&' } else { '?' };
         match self.field() {
             "" => list.to_owned(),
-            field => format!("{list}?order={field}"),
+            field => format!("{list}{separator}order={field}"),
         }
     }
 }

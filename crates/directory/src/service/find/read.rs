@@ -174,7 +174,9 @@ impl Finding<'_> {
         }
         let store = &self.directory.backend.search;
         let mut known = store.known_words(&self.context.tenant, &candidates).await?;
-        let Some(Search { reading, filter }) = similar_names(text, &known) else { return Ok(()) };
+        let Some(Search { reading, filter, .. }) = similar_names(text, &known) else {
+            return Ok(());
+        };
         let users = self.read(&filter, &[], limit).await?.users;
         page.matches = users
             .into_iter()

@@ -83,6 +83,14 @@ pub struct Search {
     pub reading: Reading,
     /// The users whom it finds.
     pub filter: Filter,
+    /// Whether another search of the same reading finds these users, too: they only come first.
+    pub only_orders: bool,
+}
+
+impl Search {
+    const fn new(reading: Reading, filter: Filter) -> Self {
+        Self { reading, filter, only_orders: false }
+    }
 }
 
 /// The readings of a text, the likeliest first.
@@ -135,15 +143,16 @@ impl<'t> Readings<'t> {
     /// [`Error::Internal`] if the record is damaged.
     pub fn searches_of(&self, user: &EncodedUser) -> Result<Vec<Reading>, Error> {
         let user = user.decode().map_err(|error| Error::Internal(Box::new(error)))?;
-        let searches = self.searches.iter().filter(|search| search.filter.matches(&user));
-        Ok(searches.map(|search| search.reading.clone()).collect())
+        let finds = |search: &&Search| !search.only_orders && search.filter.matches(&user);
+        Ok(self.searches.iter().filter(finds).map(|search| search.reading.clone()).collect())
     }
 
     /// All readings.
     pub fn tried(&self) -> Vec<Reading> {
         let identifiers = self.identifiers.iter().map(|(reading, _)| reading);
         let id = self.id.iter().map(|(reading, _)| reading);
-        let searches = self.searches.iter().map(|search| &search.reading);
+        let searches = self.searches.iter().filter(|search| !search.only_orders);
+        let searches = searches.map(|search| &search.reading);
         identifiers.chain(id).chain(searches).cloned().collect()
     }
 }
@@ -169,7 +178,7 @@ fn attributes(text: &str, policies: &Policies) -> Vec<Search> {
     let search = |(name, definition): (&str, &AttributeDefinition)| {
         let reading = Reading { attribute: name.to_owned(), ..Reading::new(Way::Attribute, text) };
         let values = Some(values(text, definition)).filter(|values| !values.is_empty())?;
-        Some(Search { reading, filter: Filter::of_attribute(name, values) })
+        Some(Search::new(reading, Filter::of_attribute(name, values)))
     };
     policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
 }
@@ -191,7 +200,7 @@ fn values(text: &str, definition: &AttributeDefinition) -> Vec<Scalar> {
     }
 }
 
-/// The searches for words of names: as typed, and with other umlauts.
+/// The searches for words of names: whole ones, as typed, and with other umlauts.
 fn names(text: &str) -> Vec<Search> {
     let typed = TypedName::new(text, true);
     let is_short = typed.words().nth(MAX_NAME_WORDS).is_none();
@@ -199,20 +208,34 @@ fn names(text: &str) -> Vec<Search> {
     if !is_short || !is_name || text.contains("://") {
         return Vec::new();
     }
-    let others: Vec<_> =
-        other_umlauts(text).iter().map(|other| TypedName::new(other, true)).collect();
-    let mut all = typed.ranges();
-    for other in &others {
-        all.iter_mut().zip(other.ranges()).for_each(|(own, ranges)| own.extend(ranges));
-    }
+    let others = other_umlauts(text);
     let as_typed = name_search(Way::Name, &typed, typed.ranges());
-    let respelt = others.first().and_then(|other| name_search(Way::Name, other, all));
-    as_typed.into_iter().chain(respelt).collect()
+    let respelt = others.first().and_then(|other| {
+        name_search(Way::Name, &TypedName::new(other, true), all_spellings(text, &others, true))
+    });
+    let whole = name_search(Way::Name, &typed, all_spellings(text, &others, false));
+    // The index has the names with one word in the order of that word: whole ones are the first.
+    let is_new = |whole: &Search| {
+        let has_order = others.is_empty() && typed.words().nth(1).is_none();
+        !has_order && as_typed.as_ref().is_some_and(|open| open.filter != whole.filter)
+    };
+    let whole = whole.filter(is_new).map(|whole| Search { only_orders: true, ..whole });
+    whole.into_iter().chain(as_typed).chain(respelt).collect()
+}
+
+/// The ranges of forms for each word of a text, in this and in other spellings.
+fn all_spellings(text: &str, others: &[String], is_open: bool) -> Vec<Vec<Range>> {
+    let mut all = TypedName::new(text, is_open).ranges();
+    for other in others {
+        let ranges = TypedName::new(other, is_open).ranges();
+        all.iter_mut().zip(ranges).for_each(|(own, ranges)| own.extend(ranges));
+    }
+    all
 }
 
 fn name_search(way: Way, name: &TypedName, ranges: Vec<Vec<Range>>) -> Option<Search> {
     let reading = Reading::new(way, name.words().collect::<Vec<_>>().join(" "));
-    Some(Search { reading, filter: Filter::of_words(ranges)? })
+    Some(Search::new(reading, Filter::of_words(ranges)?))
 }
 
 /// The search for phone numbers that end in digits. Drops leading zeros, which may be the trunk
@@ -223,9 +246,9 @@ fn phone_end(text: &str, rules: Rules) -> Option<Search> {
     let national = folded.trim_start_matches('0');
     let digits = if national.len() < MIN_END { &*folded } else { national };
     let is_end = digits.len() >= MIN_END && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_end.then(|| Search {
-        reading: Reading::new(Way::PhoneEnd, digits),
-        filter: Filter::of_ends(Kind::Phone, vec![digits.to_owned()]),
+    is_end.then(|| {
+        let filter = Filter::of_ends(Kind::Phone, vec![digits.to_owned()]);
+        Search::new(Reading::new(Way::PhoneEnd, digits), filter)
     })
 }
 
@@ -233,9 +256,9 @@ fn phone_end(text: &str, rules: Rules) -> Option<Search> {
 fn email_start(text: &str, rules: Rules) -> Option<Search> {
     let is_start = |c: char| !c.is_whitespace() && !"<>()[]\",:;/\\".contains(c);
     let is_long = text.chars().nth(MIN_START - 1).is_some();
-    (is_long && !text.starts_with('@') && text.chars().all(is_start)).then(|| Search {
-        reading: Reading::new(Way::EmailStart, text),
-        filter: Filter::of_starts(Kind::Email, rules.fold_prefix(Kind::Email, text)),
+    (is_long && !text.starts_with('@') && text.chars().all(is_start)).then(|| {
+        let filter = Filter::of_starts(Kind::Email, rules.fold_prefix(Kind::Email, text));
+        Search::new(Reading::new(Way::EmailStart, text), filter)
     })
 }
 

@@ -1,0 +1,133 @@
+//! Lines of the audit as a stream for scripts: changes as they happen, with names.
+
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Body;
+use axum::extract::{Path, RawQuery, State};
+use http::{HeaderMap, Response};
+use polynym_client::Client;
+use polynym_proto::v1;
+use v1::batch_get_users_response::result::Outcome;
+
+use super::asked::{Asked, lists};
+use crate::console::Shared;
+use crate::failure::Failure;
+use crate::frame::Frame;
+use crate::pages::events::{EventLines, follow_events};
+use crate::short_id::ShortId;
+use crate::views::audit::{Day, Lines};
+use crate::visit::Visit;
+
+#[derive(Template)]
+#[template(path = "partials/audit_lines.html")]
+struct LinesPart {
+    frame: Frame,
+    days: Vec<Day>,
+}
+
+/// The lines of the changes that are asked for.
+struct AuditLines(v1::ListEventsRequest);
+
+/// The call that follows the kinds of changes that are asked for.
+fn watch(request: &v1::ListEventsRequest) -> v1::WatchRequest {
+    let (tenant, types) = (request.tenant.clone(), request.types.clone());
+    v1::WatchRequest { tenant, types, ..Default::default() }
+}
+
+/// The token from which on changes are followed: now.
+pub async fn token(client: &Client, request: &v1::ListEventsRequest) -> Result<String, Failure> {
+    let mut answers = client.directory().watch(watch(request)).await?;
+    let first = answers.message().await?;
+    Ok(first.map(|answer| answer.resume_token).unwrap_or_default())
+}
+
+/// All changes.
+pub async fn all(
+    State(shared): State<Arc<Shared>>,
+    visit: Result<Visit, Failure>,
+    Path(tenant): Path<String>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    let asked = Ok(Asked::default());
+    stream(shared, visit, tenant, (asked, query), &headers).await
+}
+
+/// The changes that are asked for.
+pub async fn some(
+    State(shared): State<Arc<Shared>>,
+    visit: Result<Visit, Failure>,
+    Path((tenant, id)): Path<(String, ShortId)>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    let asked = visit.as_ref().map_or(Ok(Asked::default()), |visit| Asked::kept(visit, id));
+    stream(shared, visit, tenant, (asked, query), &headers).await
+}
+
+async fn stream(
+    shared: Arc<Shared>,
+    visit: Result<Visit, Failure>,
+    tenant: String,
+    (asked, query): (Result<Asked, Failure>, Option<String>),
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Failure> {
+    let request = asked.and_then(|asked| asked.request(&tenant));
+    let mut watched = request.as_ref().map(watch).unwrap_or_default();
+    let query = query.unwrap_or_default();
+    let mut pairs = url::form_urlencoded::parse(query.as_bytes());
+    if let Some((_, token)) = pairs.find(|(name, _)| name == "after") {
+        watched.resume_token = token.into_owned();
+    }
+    let (visit, lines) = match (visit, request) {
+        (Ok(visit), Ok(request)) => (Ok(visit), AuditLines(request)),
+        (Err(failure), _) | (_, Err(failure)) => (Err(failure), AuditLines(Default::default())),
+    };
+    follow_events(shared, visit, tenant, (watched, lines), headers).await
+}
+
+impl EventLines for AuditLines {
+    async fn lines(&self, visit: &Visit, tenant: &str, mut events: Vec<v1::Event>) -> String {
+        events.retain(|event| lists(&self.0, event));
+        if events.is_empty() {
+            return String::new();
+        }
+        // The newest come first.
+        events.reverse();
+        let display_names = names(&visit.client(tenant), &events).await;
+        let page = v1::ListEventsResponse { events, display_names, ..Default::default() };
+        let mut lines = Lines::default();
+        lines.add(&page, self.0.operation_id.is_empty());
+        let part = LinesPart { frame: visit.frame(tenant), days: lines.days() };
+        part.render().unwrap_or_default()
+    }
+}
+
+/// The present names of the users of events; none if they cannot be read.
+async fn names(
+    client: &Client,
+    events: &[v1::Event],
+) -> std::collections::BTreeMap<String, String> {
+    let other = |event: &v1::Event| event.change_set().map(|set| set.other_user_id.clone());
+    let ids = events.iter().flat_map(|event| [Some(event.user_id.clone()), other(event)]);
+    let mut ids: Vec<_> = ids.flatten().filter(|id| !id.is_empty()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let paths = ["user_id", "display_name"].map(str::to_owned).into();
+    let request = v1::BatchGetUsersRequest {
+        user_ids: ids.clone(),
+        read_mask: Some(prost_types::FieldMask { paths }),
+        ..Default::default()
+    };
+    let answer = client.directory().batch_get_users(request).await.unwrap_or_default();
+    let name = |(id, result): (String, v1::batch_get_users_response::Result)| match result.outcome?
+    {
+        // A merged user is there under its own id, as the other one.
+        Outcome::Found(found) if found.merged_from.is_empty() => {
+            Some((id, found.user?.display_name))
+        }
+        _ => None,
+    };
+    ids.into_iter().zip(answer.results).filter_map(name).collect()
+}
