@@ -91,9 +91,7 @@ fn take_counts(access: &Access) -> Vec<UsageCount> {
 
 /// Whether a caller may change users of a tenant at present.
 fn may_change_users(access: &Access, caller: &str, tenant: &Tenant) -> bool {
-    access.caller_named(caller).is_some_and(|caller| {
-        caller.role >= Role::Registrar && caller.tenants.contains(tenant.as_str())
-    })
+    access.may(caller, Role::Registrar, tenant.as_str())
 }
 
 /// The random id of a run of the server.
@@ -105,7 +103,9 @@ fn run_id() -> io::Result<LocalityId> {
 
 #[cfg(test)]
 mod tests {
-    use polynym_access::RateLimits;
+    use std::time::{Duration, SystemTime};
+
+    use polynym_access::{Person, RateLimits, Source};
 
     use super::*;
 
@@ -123,13 +123,36 @@ mod tests {
             entry("reader", "viewer", "*", "9999"),
             entry("former", "admin", "*", "2001"),
         ];
+        let provider = "[oidc]\nissuer = \"https://sso.example\"\nclient_id = \"polynym\"\n\
+            [[oidc.grant]]\ngroup = \"a\"\nrole = \"viewer\"\ntenants = [\"*\"]\n\
+            [[oidc.grant]]\ngroup = \"b\"\nrole = \"registrar\"\ntenants = [\"us-*\"]\n";
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("callers.toml");
-        std::fs::write(&path, file.concat()).unwrap();
+        std::fs::write(&path, format!("{}{provider}", file.concat())).unwrap();
         let access = Access::from_file(path, RateLimits::default()).unwrap();
         let may =
             |caller, tenant| may_change_users(&access, caller, &Tenant::parse(tenant).unwrap());
         assert!(may("web", "eu-1"));
+        // What a person began goes on while a grant allows somebody to begin it.
+        assert!(may("oidc:ann@example.org", "us-1") && !may("oidc:ann@example.org", "eu-1"));
+        let sign_in = |group: &str, lifetime| {
+            let provider = access.provider().unwrap();
+            access.sign_in(Person {
+                name: "oidc:ann@example.org".to_owned(),
+                groups: provider.known([group]),
+                expires: SystemTime::now() + lifetime,
+                source: Source::of(&provider),
+            })
+        };
+        let reader = sign_in("a", Duration::from_secs(60)).unwrap();
+        assert_eq!(access.caller_of(&reader).unwrap().role, Role::Viewer);
+        assert!(!may("oidc:ann@example.org", "us-1"), "she is known to have a lower role");
+        let over = sign_in("b", Duration::ZERO).unwrap();
+        assert!(access.caller_of(&over).is_none() && !may("oidc:ann@example.org", "us-1"));
+        let registrar = sign_in("b", Duration::from_secs(60)).unwrap();
+        assert!(may("oidc:ann@example.org", "us-1") && !may("oidc:ann@example.org", "eu-1"));
+        drop((reader, over, registrar));
+        assert!(may("oidc:ann@example.org", "us-1"));
         for (caller, tenant) in
             [("web", "us-1"), ("reader", "eu-1"), ("former", "eu-1"), ("anonymous", "eu-1")]
         {

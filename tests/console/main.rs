@@ -22,6 +22,7 @@ mod history;
 mod importing;
 mod lists;
 mod merging;
+mod oidc;
 mod owners;
 mod policies;
 mod search;

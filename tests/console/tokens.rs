@@ -24,6 +24,11 @@ impl GuardedSite {
 
     /// Starts one with these arguments, too.
     pub fn start_with(callers: &[(&str, &str, &str)], arguments: &[&str]) -> Self {
+        Self::start_with_text(callers, "", arguments)
+    }
+
+    /// Starts one whose credentials file has this text, too.
+    pub fn start_with_text(callers: &[(&str, &str, &str)], text: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("callers.toml");
         let tokens = callers.iter().map(|(name, role, tenants)| {
@@ -34,6 +39,8 @@ impl GuardedSite {
             ((*name).to_owned(), token)
         });
         let tokens = tokens.collect();
+        let known = fs::read_to_string(&file).unwrap_or_default();
+        fs::write(&file, format!("{known}\n{text}")).unwrap();
         let own = ["--sample", "--credentials", file.to_str().unwrap()];
         let site = Site::start(&[&own, arguments].concat());
         Self { site, folder, tokens }

@@ -50,6 +50,11 @@ impl Caller {
         (self.role, &self.tenants, self.limits) == (other.role, &other.tenants, other.limits)
     }
 
+    /// Whether it has at least this role in a tenant.
+    pub fn may(&self, role: Role, tenant: &str) -> bool {
+        self.role >= role && self.tenants.contains(tenant)
+    }
+
     /// Whether it is the caller of every call to a server without credentials.
     pub fn is_anonymous(&self) -> bool {
         self.name == Self::ANONYMOUS

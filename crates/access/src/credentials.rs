@@ -1,22 +1,20 @@
 //! The credentials file: the tokens and certificates of callers.
 
 use std::collections::{BTreeMap, HashMap};
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use serde::Deserialize;
-use toml::value::Datetime;
 
-use super::caller::{Caller, Tenants};
+use super::caller::Caller;
 use super::caller_state::CallerStates;
+use super::credential::{Credential, Entry};
+use super::provider::{IdentityProvider, ProviderEntry};
 use super::rate_limiter::RateLimits;
-use super::role::Role;
-use super::token::{HASH_PREFIX, Token, TokenHash};
+use super::token::{HASH_PREFIX, Token};
 
-/// The rule for callers' names.
-const NAME_RULE: &str = "a caller's name has 1 to 63 characters: a-z, 0-9, '.', '_' and '-', \
-    starts with a letter or a digit, and is not \"anonymous\"";
+/// The maximum number of faults that are named at once.
+const MAX_FAULTS: usize = 20;
 
 /// The credentials of all callers.
 #[derive(Debug, Default)]
@@ -28,22 +26,11 @@ pub struct Credentials {
     certificates: HashMap<String, Vec<Arc<Credential>>>,
     /// Since when the tokens count that the first file did not have, by their ids.
     since: HashMap<String, Instant>,
+    /// The provider by which people sign in, if any.
+    provider: Option<Arc<IdentityProvider>>,
 }
 
-/// One `[[caller]]` of the file.
-#[derive(Debug)]
-pub struct Credential {
-    /// The hash of the required token, if any.
-    pub token: Option<TokenHash>,
-    /// The name in the required certificate, if any: `uri:…` or `dns:…`.
-    pub certificate: Option<String>,
-    /// The caller.
-    pub caller: Arc<Caller>,
-    /// The expiry time, if any.
-    pub expires: Option<SystemTime>,
-}
-
-/// An error in a credentials file, with the entry or line.
+/// The errors in a credentials file, each on a line with its entry or line of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CredentialsError(String);
@@ -53,26 +40,7 @@ pub struct CredentialsError(String);
 struct File {
     #[serde(default)]
     caller: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Entry {
-    name: String,
-    role: String,
-    tenants: Vec<String>,
-    token: Option<String>,
-    certificate: Option<String>,
-    #[serde(default)]
-    rate: RateEntry,
-    expires: Option<Datetime>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RateEntry {
-    calls: Option<NonZeroU32>,
-    misses: Option<NonZeroU32>,
+    oidc: Option<ProviderEntry>,
 }
 
 impl Credentials {
@@ -87,23 +55,41 @@ impl Credentials {
         states: &CallerStates,
     ) -> Result<Self, CredentialsError> {
         let file: File = toml::from_str(text).map_err(|error| syntax(text, &error))?;
-        let mut callers: BTreeMap<String, Arc<Caller>> = BTreeMap::new();
+        let mut callers = BTreeMap::new();
         let mut credentials = Self::default();
+        let mut faults = Vec::new();
         for (n, entry) in file.caller.into_iter().enumerate() {
             let label = format!("caller {} ({})", n + 1, shortened(&entry.name));
-            let fault = |message: String| CredentialsError(format!("{label}: {message}"));
-            let credential = entry.parse(default, states).map_err(fault)?;
-            let name = credential.caller.name.clone();
-            let known = callers.entry(name).or_insert_with(|| credential.caller.clone());
-            if !known.has_same_rights(&credential.caller) {
-                let message = "another entry with this name has another role, tenants or rate";
-                return Err(fault(message.to_owned()));
-            }
-            let caller = known.clone();
-            credentials.add(Credential { caller, ..credential }).map_err(fault)?;
+            let credential = entry.parse(default, states);
+            let added = credential.and_then(|new| credentials.add_of(&mut callers, new));
+            faults.extend(added.err().map(|message| format!("{label}: {message}")));
         }
+        match file.oidc.map(|entry| entry.parse(default)).transpose() {
+            Ok(provider) => credentials.provider = provider.map(Arc::new),
+            Err(wrong) => faults.extend(wrong),
+        }
+        faults.truncate(MAX_FAULTS);
+        if faults.is_empty() { Ok(credentials) } else { Err(CredentialsError(faults.join("\n"))) }
+    }
 
-        Ok(credentials)
+    /// Adds a credential of a caller, who is the same in all of them.
+    fn add_of(
+        &mut self,
+        callers: &mut BTreeMap<String, Arc<Caller>>,
+        credential: Credential,
+    ) -> Result<(), String> {
+        let name = credential.caller.name.clone();
+        let known = callers.entry(name).or_insert_with(|| credential.caller.clone());
+        if !known.has_same_rights(&credential.caller) {
+            return Err("another entry with this name has another role, tenants or rate".to_owned());
+        }
+        let caller = known.clone();
+        self.add(Credential { caller, ..credential })
+    }
+
+    /// The provider by which people sign in, if any.
+    pub fn provider(&self) -> Option<&Arc<IdentityProvider>> {
+        self.provider.as_ref()
     }
 
     fn add(&mut self, credential: Credential) -> Result<(), String> {
@@ -212,84 +198,6 @@ impl Credentials {
     }
 }
 
-impl Credential {
-    /// Whether the credential has expired.
-    pub fn has_expired(&self, now: SystemTime) -> bool {
-        self.expires.is_some_and(|expires| expires <= now)
-    }
-
-    /// Whether both have one token.
-    fn has_token_of(&self, other: &Self) -> bool {
-        let hash = |credential: &Self| credential.token.as_ref().map(ToString::to_string);
-        hash(self) == hash(other)
-    }
-
-    fn sort_key(&self) -> (&str, Option<&str>, Option<&str>) {
-        let id = self.token.as_ref().map(TokenHash::id);
-        (&self.caller.name, id, self.certificate.as_deref())
-    }
-}
-
-impl Entry {
-    fn parse(self, default: RateLimits, states: &CallerStates) -> Result<Credential, String> {
-        if !is_name(&self.name) {
-            return Err(NAME_RULE.to_owned());
-        }
-        let token = self.token.map(|text| token_hash(&text)).transpose()?;
-        let certificate = self.certificate.map(certificate_name).transpose()?;
-        if token.is_none() && certificate.is_none() {
-            return Err("write a token, a certificate, or both".to_owned());
-        }
-        let tenants = Tenants::parse(self.tenants).map_err(|rule| format!("tenants: {rule}"))?;
-        let role = self.role.parse()?;
-        // Registrars can probe identifiers by registering them, so only resolvers have a limit.
-        let misses = default.misses.filter(|_| role == Role::Resolver);
-        let caller = Caller {
-            role,
-            tenants,
-            limits: RateLimits {
-                calls: self.rate.calls.or(default.calls),
-                misses: self.rate.misses.or(misses),
-            },
-            state: states.of(&self.name),
-            name: self.name,
-        };
-        let expires = self.expires.map(|time| parse_time(&time)).transpose()?;
-        Ok(Credential { token, certificate, caller: Arc::new(caller), expires })
-    }
-}
-
-fn token_hash(text: &str) -> Result<TokenHash, String> {
-    TokenHash::parse(text).ok_or_else(|| {
-        "token: write sha256:<id>:<64 hexadecimal digits>, as `polynym token create` does"
-            .to_owned()
-    })
-}
-
-/// Checks the name in a certificate. Names are compared literally: wildcards would match nothing.
-fn certificate_name(text: String) -> Result<String, String> {
-    let name = text.strip_prefix("uri:").or_else(|| text.strip_prefix("dns:"));
-    match name {
-        Some(name) if !name.is_empty() && !name.contains('*') => Ok(text),
-        _ => Err("certificate: write uri:<URI> or dns:<name>, a subject alternative name of the \
-            certificate, without wildcards"
-            .to_owned()),
-    }
-}
-
-fn is_name(name: &str) -> bool {
-    let is_alphanumeric = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    (1..=63).contains(&name.len())
-        && name.bytes().next().is_some_and(is_alphanumeric)
-        && name.bytes().all(|b| is_alphanumeric(b) || b"._-".contains(&b))
-        && name != Caller::ANONYMOUS
-}
-
-fn parse_time(time: &Datetime) -> Result<SystemTime, String> {
-    humantime::parse_rfc3339(&time.to_string())
-        .map_err(|_| "expires: write a time in UTC, as in 2030-01-01T00:00:00Z".to_owned())
-}
-
 /// The start of an unchecked name, without control characters.
 fn shortened(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(63).collect()
@@ -319,6 +227,7 @@ mod tests {
     use secrecy::ExposeSecret;
 
     use super::*;
+    use crate::Role;
     use crate::generate_token as generate;
 
     fn entry(name: &str, role: &str, tenants: &str, token: Token<'_>, more: &str) -> String {
@@ -396,5 +305,15 @@ mod tests {
             assert!(!message.contains(&token.hash().to_string()[20..]), "{message}");
         }
         assert!(parse("").unwrap().list().is_empty());
+        let both = format!(
+            "{}{}",
+            entry("A", "admin", "[\"*\"]", token, ""),
+            "[oidc]\n\
+            issuer = \"http://a.b\"\nclient_id = \"a\"\nclient_secret = \"hidden\"\n"
+        );
+        let message = fault(&both);
+        assert!(message.contains("caller 1 (A)") && message.contains("oidc: issuer"), "{message}");
+        let secret = fault("[oidc]\nclient_secret = [\"hidden\"]\n");
+        assert!(!message.contains("hidden") && !secret.contains("hidden"), "{secret}");
     }
 }

@@ -8,14 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
 
 use super::caller::Caller;
 use super::caller_state::CallerStates;
 use super::credentials::Credentials;
 use super::expiry::ExpiryGauges;
+use super::people::{PERSON, People, Person, PersonToken};
+use super::provider::IdentityProvider;
 use super::rate_limiter::RateLimits;
+use super::role::Role;
 use super::tally::Counts;
 use super::token::Token;
 use crate::reload::{self, Content};
@@ -48,6 +51,7 @@ pub struct CredentialsFile {
     /// The limits of callers without their own.
     default: RateLimits,
     states: CallerStates,
+    people: Arc<People>,
     is_broken: AtomicBool,
 }
 
@@ -74,6 +78,7 @@ impl Access {
             current: ArcSwap::from_pointee(credentials),
             default,
             states,
+            people: Arc::default(),
             is_broken: AtomicBool::new(false),
         }))
     }
@@ -109,7 +114,31 @@ impl Access {
             (None, _) => None,
             (Some(_), Some(_)) => return None,
         };
-        file.current.load().caller(token, names, SystemTime::now()).cloned()
+        let (credentials, now) = (file.current.load(), SystemTime::now());
+        let by_file = credentials.caller(token, names, now).cloned();
+        // People call from within the program, where no certificate is presented.
+        let is_of_person = by_file.is_none() && names.is_empty();
+        by_file.or_else(|| {
+            file.people.caller(token.filter(|_| is_of_person)?, credentials.provider()?, now)
+        })
+    }
+
+    /// The provider by which people sign in, if any.
+    pub fn provider(&self) -> Option<Arc<IdentityProvider>> {
+        match self {
+            Self::Open(_) => None,
+            Self::File(file) => file.current.load().provider().cloned(),
+        }
+    }
+
+    /// Lets a person call with the token that is returned, until it is dropped.
+    ///
+    /// # Errors
+    /// Callers need no credentials, or the system has no random bytes.
+    pub fn sign_in(&self, person: Person) -> Result<PersonToken, String> {
+        let Self::File(file) = self else { return Err("callers need no credentials".to_owned()) };
+        file.states.remove_unused();
+        file.people.add(person, &file.states)
     }
 
     /// The id of the token in these headers, and the name of its caller, if it has expired.
@@ -130,13 +159,26 @@ impl Access {
         file.current.load().has_known(token, began).then_some(caller)
     }
 
-    /// The caller with this name as it is now; none if all its credentials were removed or have
-    /// expired. Without credentials, every caller is the anonymous one.
-    pub fn caller_named(&self, name: &str) -> Option<Arc<Caller>> {
-        match self {
-            Self::Open(anonymous) => Some(anonymous.clone()),
-            Self::File(file) => file.current.load().caller_named(name, SystemTime::now()).cloned(),
+    /// The person with this token, as the caller that the file makes of them now.
+    pub fn caller_of(&self, token: &PersonToken) -> Option<Arc<Caller>> {
+        let bearer = HeaderValue::try_from(format!("Bearer {}", token.secret())).ok()?;
+        self.caller(&HeaderMap::from_iter([(AUTHORIZATION, bearer)]), &[])
+    }
+
+    /// Whether the caller with this name has at least this role in the tenant now, such as to go on
+    /// with what it began. Without credentials, every caller has. A person who is not signed in at
+    /// this server has what a grant gives to anybody: what the provider would say is not known.
+    pub fn may(&self, name: &str, role: Role, tenant: &str) -> bool {
+        let Self::File(file) = self else { return true };
+        let (credentials, now) = (file.current.load(), SystemTime::now());
+        if !name.starts_with(PERSON) {
+            let caller = credentials.caller_named(name, now);
+            return caller.is_some_and(|caller| caller.may(role, tenant));
         }
+        credentials.provider().is_some_and(|provider| {
+            let known = file.people.may(name, provider, (role, tenant), now);
+            known.unwrap_or_else(|| provider.gives(role, tenant))
+        })
     }
 
     /// Takes the counts of all callers: their names and counts by tenant.
@@ -205,7 +247,7 @@ fn parse(
     let text = std::str::from_utf8(content).map_err(|_| "the file is not UTF-8".to_owned())?;
     let credentials =
         Credentials::parse(text, default, states).map_err(|fault| fault.to_string())?;
-    if credentials.list().is_empty() {
+    if credentials.list().is_empty() && credentials.provider().is_none() {
         return Err("the file has no callers: add one with `polynym token create`".to_owned());
     }
     Ok(credentials)

@@ -9,7 +9,7 @@ use super::{CallerStates, Credentials, RateLimits};
 const FUZZ_TIME: Duration = Duration::from_millis(500);
 
 /// Fragments of a credentials file that random bytes rarely produce.
-const FRAGMENTS: [&str; 24] = [
+const FRAGMENTS: [&str; 31] = [
     "[[caller]]\n",
     "[caller]\n",
     "name = ",
@@ -34,6 +34,13 @@ const FRAGMENTS: [&str; 24] = [
     "{ calls = -1 }\n",
     "2030-01-01T00:00:00Z\n",
     "99999-13-41T99:00:00Z\n",
+    "[oidc]\n",
+    "[[oidc.grant]]\n",
+    "issuer = ",
+    "client_id = ",
+    "client_secret = ",
+    "group = ",
+    "\"https://sso.example\"\n",
 ];
 /// A valid file, to which fragments are appended.
 const VALID_FILE: &str = "[[caller]]\nname = \"a\"\nrole = \"admin\"\ntenants = [\"*\"]\n\

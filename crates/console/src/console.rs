@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::cookies::SessionCookie;
 use crate::requests::Requests;
 use crate::samples::{Metrics, Samples};
-use crate::session::{Session, Sessions};
+use crate::session::{Providers, Session, Sessions};
 use crate::strangers_form::StrangersForms;
 
 /// The interval in which a session and its token are checked while an answer is sent.
@@ -41,6 +41,7 @@ pub struct Shared {
     pub hosts: Vec<String>,
     pub is_tls: bool,
     pub sessions: Sessions,
+    pub providers: Providers,
     pub requests: Requests,
     pub strangers_forms: StrangersForms,
     pub samples: Samples,
@@ -52,7 +53,18 @@ impl Shared {
         let base = format!("{prefix}/console");
         let (sessions, requests) = (Sessions::new(connector), Requests::default());
         let (strangers_forms, samples) = (StrangersForms::default(), Samples::new(metrics));
-        Self { base, access, hosts, is_tls, sessions, requests, strangers_forms, samples }
+        let providers = Providers::default();
+        Self {
+            base,
+            access,
+            hosts,
+            is_tls,
+            sessions,
+            providers,
+            requests,
+            strangers_forms,
+            samples,
+        }
     }
 
     /// The cookie of sessions.

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request};
-use http::header::ACCEPT_LANGUAGE;
+use http::header::{ACCEPT_LANGUAGE, HOST};
 use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderMap, Uri};
 use polynym_client::purpose::{REASON, encode};
 use polynym_presentation::pasted::is_region;
@@ -75,6 +76,8 @@ pub struct Context {
     pub zone: String,
     /// The country of numbers in national form: ISO 3166, alpha-2.
     pub region: String,
+    /// The scheme and the host by which the browser knows the console.
+    pub origin: String,
     /// The path of the page, for the navigation and for returning after signing in.
     pub path: String,
     pub began: Instant,
@@ -101,7 +104,7 @@ impl Context {
 }
 
 /// The context of a request to the console at `base`.
-pub fn of(base: &str, request: &Request) -> Context {
+pub fn of(base: &str, is_tls: bool, request: &Request) -> Context {
     let headers = request.headers();
     let theme = preference(headers, "polynym_theme");
     let theme = theme.filter(|theme| theme == "light" || theme == "dark").unwrap_or_default();
@@ -114,6 +117,7 @@ pub fn of(base: &str, request: &Request) -> Context {
         theme,
         zone: zone.unwrap_or_default(),
         region: region.unwrap_or_else(|| region_of(headers)),
+        origin: origin(request, is_tls),
         path: path(base, request.uri()),
         began: Instant::now(),
         trace: trace_id(),
@@ -125,6 +129,23 @@ pub fn of(base: &str, request: &Request) -> Context {
 pub fn is_zone(text: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '-' | '+');
     text.len() <= MAX_ZONE_BYTES && text.chars().all(is_part)
+}
+
+/// The origin of a request to a host of the console.
+fn origin(request: &Request, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    let host = host(request).map(|host| match host.port() {
+        Some(port) => format!("{}:{port}", host.host()),
+        None => host.host().to_owned(),
+    });
+    format!("{scheme}://{}", host.unwrap_or_default())
+}
+
+/// The host that a request names.
+pub fn host(request: &Request) -> Option<Authority> {
+    let header = request.headers().get(HOST);
+    let named = header.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    request.uri().authority().cloned().or(named)
 }
 
 /// The path of a page, with that of the console.

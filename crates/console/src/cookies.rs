@@ -49,6 +49,53 @@ impl SessionCookie {
     }
 }
 
+/// The sign-ins of a browser that may have begun at a provider and not ended.
+pub const MAX_PENDING: usize = 4;
+
+/// The cookie of a sign-in that has begun. Browsers send it when the provider leads back to the
+/// console, which the session's cookie does not allow.
+#[derive(Clone, Copy, Debug)]
+pub struct PendingCookie {
+    /// Its number, below [`MAX_PENDING`].
+    pub slot: usize,
+    /// Whether browsers use TLS.
+    pub is_tls: bool,
+}
+
+impl PendingCookie {
+    fn name(self) -> String {
+        let prefix = if self.is_tls { "__Host-" } else { "" };
+        format!("{prefix}polynym_sign_in_{}", self.slot)
+    }
+
+    /// The sealed sign-in.
+    pub fn read(self, headers: &HeaderMap) -> Option<String> {
+        value(headers, &self.name())
+    }
+
+    /// The header that sets the cookie for as long as somebody may take.
+    pub fn set(self, sealed: &str, seconds: i64) -> Option<HeaderValue> {
+        let mut cookie = Cookie::new(self.name(), sealed.to_owned());
+        cookie.set_max_age(cookie::time::Duration::seconds(seconds));
+        self.header(cookie)
+    }
+
+    /// The header that removes the cookie.
+    pub fn remove(self) -> Option<HeaderValue> {
+        let mut cookie = Cookie::new(self.name(), "");
+        cookie.make_removal();
+        self.header(cookie)
+    }
+
+    fn header(self, mut cookie: Cookie<'_>) -> Option<HeaderValue> {
+        cookie.set_http_only(true);
+        cookie.set_same_site(SameSite::Lax);
+        cookie.set_secure(self.is_tls);
+        cookie.set_path("/");
+        HeaderValue::try_from(cookie.to_string()).ok()
+    }
+}
+
 /// A preference that the browser keeps.
 pub fn preference(headers: &HeaderMap, name: &str) -> Option<String> {
     value(headers, name)
@@ -88,5 +135,15 @@ mod tests {
         let read = SessionCookie { is_tls: false }.read(&headers);
         assert_eq!(read.as_deref(), Some("id"));
         assert_eq!(SessionCookie { is_tls: true }.read(&headers), None);
+    }
+
+    #[test]
+    fn a_sign_in_is_for_this_host_and_for_some_minutes() {
+        let set = PendingCookie { slot: 3, is_tls: true }.set("sealed", 600).unwrap();
+        let text = set.to_str().unwrap();
+        assert!(text.starts_with("__Host-polynym_sign_in_3=sealed"), "{text}");
+        for part in ["HttpOnly", "SameSite=Lax", "Secure", "Path=/", "Max-Age=600"] {
+            assert!(text.contains(part), "{text}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use crate::failure::Shown;
 use crate::form::{MAX_FORM_BYTES, ManyFields};
 use crate::frame::Frame;
 use crate::pages::events::STREAM_TYPE;
-use crate::pages::{error, reload, sign_in};
+use crate::pages::{error, provider, reload, sign_in};
 use crate::session::Session;
 use crate::strangers_form::Unread;
 use crate::visit::Visit;
@@ -36,7 +36,7 @@ pub async fn with_session(
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
-    let context = context::of(&shared.base, &request);
+    let context = context::of(&shared.base, shared.is_tls, &request);
     let visit = signed_in(&shared, &request, &context);
     if visit.is_none() && sends_form(&request, &context) {
         request = match whole_form(&shared, request, &context).await {
@@ -52,7 +52,7 @@ pub async fn with_session(
         Ok(permit) => permit,
         Err(busy) => return error::answer(&busy, frame(visit.as_ref(), context)),
     };
-    if visit.is_none() && is_from_another_site(&request) {
+    if visit.is_none() && is_from_another_site(&request) && !provider::is_callback(&context) {
         return reload::page(context, &request);
     }
     let (visit, new_cookie) = match visit {
@@ -60,7 +60,7 @@ pub async fn with_session(
         None => anonymous(&shared, &request, &context).unzip(),
     };
     if visit.is_none() && is_form(&request) && !is_sign_in(&context) {
-        return sign_in::with_form(context, kept(request).await);
+        return sign_in::with_form(&shared, context, kept(request).await);
     }
     request.extensions_mut().insert(context.clone());
     if let Some(visit) = &visit {
@@ -157,7 +157,7 @@ async fn whole_form(
         let context = context.clone();
         let is_kept = needs_token && !is_sign_in(&context);
         Box::new(match unread {
-            Unread::TooLarge if is_kept => sign_in::with_form(context, None),
+            Unread::TooLarge if is_kept => sign_in::with_form(shared, context, None),
             other => error::answer(&other.into(), frame(None, context)),
         })
     })
@@ -169,9 +169,9 @@ async fn kept(request: Request) -> Option<String> {
     String::from_utf8(body.ok()?.into()).ok()
 }
 
-/// Whether a request is for the page to sign in.
+/// Whether a request is for signing in.
 fn is_sign_in(context: &Context) -> bool {
-    context.path.ends_with("/sign-in")
+    context.path.ends_with("/sign-in") || provider::is_begin(context)
 }
 
 /// Whether the body of a request is read as a form.

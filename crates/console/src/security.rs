@@ -8,15 +8,14 @@ use axum::middleware::Next;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
-use http::uri::Authority;
 use http::{HeaderValue, Response, StatusCode};
 use polynym_transport::http::is_loopback;
 
 use crate::console::Shared;
-use crate::context::Nonce;
+use crate::context::{Nonce, host};
 
 /// Makes browsers use TLS alone for a year (RFC 6797). They ignore it without TLS.
 const TLS_ALONE: &str = "max-age=31536000";
@@ -70,10 +69,7 @@ pub async fn protect(
 /// Whether a request names a host of the console, so that no page of another host can give its own
 /// name this server's address.
 fn is_known_host(shared: &Shared, request: &Request) -> bool {
-    let named =
-        request.headers().get(HOST).and_then(|host| Authority::try_from(host.as_bytes()).ok());
-    let authority = request.uri().authority().cloned().or(named);
-    authority.is_some_and(|authority| {
+    host(request).is_some_and(|authority| {
         let host = authority.host();
         is_loopback(host)
             || shared.hosts.iter().any(|known| {

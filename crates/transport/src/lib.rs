@@ -31,5 +31,6 @@ pub use connection::cores::Cores;
 pub use connection::in_memory::{Connector, InMemoryListener, in_memory};
 pub use connection::tls::{CERTIFICATE_BROKEN, CERTIFICATE_DAYS_LEFT, Protocol, Tls, TlsFiles};
 pub use eviction::EvictionQueue;
+pub use log_throttle::LogThrottle;
 pub use options::{LogCalls, Options};
 pub use server::{Listener, Listeners, serve};

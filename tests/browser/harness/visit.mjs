@@ -9,11 +9,11 @@ import { BUILD, browser } from "./shared.mjs";
 export const LIMIT = Number(process.env.LIMIT_MS ?? 30_000);
 
 /** What tests may choose of a visit. */
-const DEFAULTS = { scripts: true, theme: "light", width: 1280, height: 800, settings: {} };
+const DEFAULTS = { scripts: true, theme: "light", width: 1280, height: 800, settings: {}, elsewhere: [] };
 
 /** Opens pages of a server, runs `test` with them, and checks what the browser has reported. */
 export async function visit(server, options, test) {
-  const { scripts, theme, width, height, settings } = { ...DEFAULTS, ...options };
+  const { scripts, theme, width, height, settings, elsewhere } = { ...DEFAULTS, ...options };
   const context = await (await browser()).newContext({
     baseURL: server.origin,
     javaScriptEnabled: scripts,
@@ -29,7 +29,7 @@ export async function visit(server, options, test) {
   if (!scripts) {
     await withoutScripts(context);
   }
-  const faults = watch(context, server.origin);
+  const faults = watch(context, [server.origin, ...elsewhere]);
   try {
     const page = await newPage(context);
     await test(page, { context, scripts, faults });
@@ -43,7 +43,7 @@ export async function visit(server, options, test) {
 }
 
 /** Records errors of scripts, refused content, requests to elsewhere, dialogs and missing parts of pages. */
-function watch(context, origin) {
+function watch(context, origins) {
   const faults = [];
   context.on("console", (message) => {
     // A page that is an error is one for its test to expect.
@@ -57,7 +57,7 @@ function watch(context, origin) {
   context.on("weberror", (error) => faults.push(`script: ${error.error()}`));
   context.on("request", (request) => {
     const url = new URL(request.url());
-    if (url.origin !== origin && !["blob:", "data:"].includes(url.protocol)) {
+    if (!origins.includes(url.origin) && !["blob:", "data:"].includes(url.protocol)) {
       faults.push(`request to another origin: ${url.origin}`);
     }
   });

@@ -6,6 +6,7 @@ import { isFirefox } from "../harness/launch.mjs";
 
 describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./sign_in.mjs");
+  await import("./provider.mjs");
   await import("./grpc_web.mjs");
   await import("./search.mjs");
   await import("./identities.mjs");

@@ -2,7 +2,7 @@
 
 mod file;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::{Args, Subcommand};
@@ -194,12 +194,7 @@ fn list(command: &List) -> Result<(), Failure> {
 fn check(command: &Check) -> Result<(), Failure> {
     let credentials = file::read(&command.credentials)?;
     let Some(path) = &command.token_file else {
-        let count = credentials.list().len();
-        if count == 0 {
-            let message = "no callers, so a server rejects it: add one with `polynym token create`";
-            return Err(files::failure(&command.credentials, message));
-        }
-        return output::print(&format!("the file is valid: {count} credentials\n"));
+        return check_file(&command.credentials, &credentials);
     };
     let text = std::fs::read_to_string(path).map_err(|error| files::failure(path, error))?;
     let token = access::Token::parse(text.trim())
@@ -217,6 +212,20 @@ fn check(command: &Check) -> Result<(), Failure> {
     })?;
 
     output::print(&format!("{}: {} of {}\n", caller.name, caller.role, caller.tenants))
+}
+
+fn check_file(path: &Path, credentials: &Credentials) -> Result<(), Failure> {
+    let count = credentials.list().len();
+    let people = credentials.provider().map(|provider| {
+        let (issuer, grants) = (&provider.issuer, provider.grants().len());
+        format!(", people sign in by {issuer} with {grants} grants")
+    });
+    if count == 0 && people.is_none() {
+        let message = "no callers, so a server rejects it: add one with `polynym token create`";
+        return Err(files::failure(path, message));
+    }
+    let people = people.unwrap_or_default();
+    output::print(&format!("the file is valid: {count} credentials{people}\n"))
 }
 
 /// The latest expiry in a credentials file: the end of the year 9999.

@@ -6,8 +6,10 @@ pub mod error;
 pub mod events;
 mod history;
 pub mod import;
+mod leaving;
 mod merging;
 pub mod preferences;
+pub mod provider;
 pub mod reload;
 pub mod search;
 pub mod server;
@@ -32,6 +34,8 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/assets/{version}/{name}", get(assets::asset))
         .route("/preferences", post(preferences::set))
         .route("/sign-in", get(sign_in::page).post(sign_in::sign_in))
+        .route(provider::BEGIN, get(sign_in::page).post(provider::begin))
+        .route(provider::CALLBACK, get(provider::callback))
         .route("/sign-out", post(sign_in::sign_out))
         .route("/t/{tenant}/", get(search::home))
         .merge(server::router())

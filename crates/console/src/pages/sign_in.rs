@@ -1,5 +1,5 @@
-//! Signing in by a token, and signing out. A form that was sent without a session is kept, and sent
-//! again after signing in.
+//! Signing in by a token, and signing out, also at the provider by which somebody signed in. A form
+//! that was sent without a session is kept, and sent again after signing in.
 
 use std::sync::Arc;
 
@@ -7,13 +7,16 @@ use axum::Extension;
 use axum::body::Body;
 use http::header::{AUTHORIZATION, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use polynym_access::Caller;
 use serde::Deserialize;
 use url::form_urlencoded;
 
+use super::leaving;
 use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
 use crate::prelude::*;
 use crate::render::own_path;
+use crate::session::Session;
 
 const INVALID: &str =
     "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";
@@ -28,6 +31,8 @@ struct SignInPage {
     /// The fields of a form to send again, encoded.
     kept: String,
     error: &'static str,
+    /// The name of the provider by which people sign in; empty for none.
+    provider: String,
 }
 
 #[derive(Template)]
@@ -56,29 +61,41 @@ pub fn address(base: &str, next: &str) -> String {
 }
 
 /// The page.
-pub async fn page(context: Context, Query(Parameters { next }): Query<Parameters>) -> Page {
-    Ok(form(context, &next, String::new(), ""))
+pub async fn page(
+    State(shared): State<Arc<Shared>>,
+    context: Context,
+    Query(Parameters { next }): Query<Parameters>,
+) -> Page {
+    Ok(form(&shared, context, &next, String::new(), ""))
 }
 
 /// The page for a form that was sent without a session, with the form if it is kept.
-pub fn with_form(context: Context, kept: Option<String>) -> Response<Body> {
+pub fn with_form(shared: &Shared, context: Context, kept: Option<String>) -> Response<Body> {
     let mut response = match kept {
         Some(kept) => {
             let next = context.path.clone();
-            form(context, &next, kept, "Your session has ended. Your form is kept.")
+            form(shared, context, &next, kept, "Your session has ended. Your form is kept.")
         }
         None => {
             let error = "Your session has ended. Your form is too large to keep: fill it in again.";
-            form(context, "", String::new(), error)
+            form(shared, context, "", String::new(), error)
         }
     };
     *response.status_mut() = StatusCode::UNAUTHORIZED;
     response
 }
 
-fn form(context: Context, next: &str, kept: String, error: &'static str) -> Response<Body> {
+fn form(
+    shared: &Shared,
+    context: Context,
+    next: &str,
+    kept: String,
+    error: &'static str,
+) -> Response<Body> {
     let next = next_path(&context.base, next);
-    render(&SignInPage { frame: Frame::new(context, None, ""), next, kept, error })
+    let provider = shared.access.provider().map(|provider| provider.name.clone());
+    let (frame, provider) = (Frame::new(context, None, ""), provider.unwrap_or_default());
+    render(&SignInPage { frame, next, kept, error, provider })
 }
 
 /// Opens a session.
@@ -96,7 +113,7 @@ pub async fn sign_in(
         shared.access.caller(&headers, &[])
     });
     let refused = |error| {
-        let mut response = form(context.clone(), next, kept.to_owned(), error);
+        let mut response = form(&shared, context.clone(), next, kept.to_owned(), error);
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         response.extensions_mut().insert(WrongToken);
         Ok(response)
@@ -109,22 +126,33 @@ pub async fn sign_in(
     let session = shared.sessions.open(&caller, token, address.0);
     let session =
         session.map_err(|_| Failure::Internal("The session cannot be opened.".to_owned()))?;
+    Ok(signed_in(&shared, context, (&session, &caller), next, kept))
+}
+
+/// The answer to somebody who has signed in: leads on, or offers the form to send again.
+pub fn signed_in(
+    shared: &Shared,
+    context: Context,
+    (session, caller): (&Session, &Arc<Caller>),
+    next: &str,
+    kept: &str,
+) -> Response<Body> {
     let next = next_path(&context.base, next);
     let mut response = if kept.is_empty() {
         redirect(&next)
     } else {
         let fields = form_urlencoded::parse(kept.as_bytes()).into_owned().collect();
-        let frame = Frame::new(context, Some(&caller), "");
+        let frame = Frame::new(context, Some(caller), "");
         render(&ResumePage { frame, next, fields })
     };
     if let Some(cookie) = shared.cookie().set(session.id().as_str()) {
         response.headers_mut().append(SET_COOKIE, cookie);
     }
-    Ok(response)
+    response
 }
 
 /// The path to lead to: signing in or out again would be a circle.
-fn next_path(base: &str, path: &str) -> String {
+pub fn next_path(base: &str, path: &str) -> String {
     let next = own_path(base, path);
     if next.contains("/sign-") { format!("{base}/") } else { next }
 }
@@ -132,7 +160,15 @@ fn next_path(base: &str, path: &str) -> String {
 /// Ends the session.
 pub async fn sign_out(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
     shared.sessions.close(visit.session.id());
-    let mut response = redirect(&format!("{}/sign-in", shared.base));
+    let path = format!("{}/sign-in", shared.base);
+    let end = visit.session.person().and_then(|person| person.end.as_ref());
+    let end = end.and_then(|end| end.address(&format!("{}{path}", visit.context.origin)));
+    let mut response = match end {
+        Some(end) => {
+            leaving::page(visit.context, &end, "You are signed out", "Sign out there, too")
+        }
+        None => redirect(&path),
+    };
     if let Some(cookie) = shared.cookie().remove() {
         response.headers_mut().append(SET_COOKIE, cookie);
     }

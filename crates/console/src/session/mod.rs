@@ -1,8 +1,11 @@
 //! Sessions: who is signed in, by the id in a cookie. They live in this server's memory.
 
 mod duplicate_results;
+mod kept_forms;
+mod providers;
 mod queries;
 mod sessions;
 
 pub use duplicate_results::{Begun, Wanted};
-pub use sessions::{Session, Sessions};
+pub use providers::Providers;
+pub use sessions::{PersonSession, Session, Sessions};

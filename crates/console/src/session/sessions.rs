@@ -11,8 +11,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
-use polynym_access::{Access, ActiveCount, Caller};
+use polynym_access::{Access, ActiveCount, Caller, PersonToken};
 use polynym_client::{Builder, Client, ConnectError};
+use polynym_oidc::EndSession;
 use polynym_transport::Connector;
 
 use super::duplicate_results::{Finds, LastSearch};
@@ -50,6 +51,14 @@ impl SessionId {
     }
 }
 
+/// What a session of a person has beyond that of a token.
+pub struct PersonSession {
+    /// The token of the sign-in, which counts as long as the session.
+    pub token: PersonToken,
+    /// How to sign out at the provider, if one can.
+    pub end: Option<EndSession>,
+}
+
 /// A session.
 pub struct Session {
     id: SessionId,
@@ -57,6 +66,8 @@ pub struct Session {
     caller: String,
     /// The header with the token; none without credentials.
     authorization: Option<HeaderValue>,
+    /// How the person signed in, if the caller is one.
+    person: Option<PersonSession>,
     client: Client,
     began: Instant,
     /// The seconds after its beginning at which it was last used.
@@ -83,6 +94,11 @@ impl Session {
     /// The name of the caller who signed in.
     pub fn caller_name(&self) -> &str {
         &self.caller
+    }
+
+    /// How the person signed in, if the caller is one.
+    pub const fn person(&self) -> Option<&PersonSession> {
+        self.person.as_ref()
     }
 
     /// A client of the API with the rights of the session.
@@ -167,11 +183,36 @@ impl Sessions {
         token: Option<&str>,
         address: Option<SocketAddr>,
     ) -> Result<Arc<Session>, OpenError> {
+        self.add(caller, token, None, address)
+    }
+
+    /// Opens a session of a person.
+    ///
+    /// # Errors
+    /// As for that of a token.
+    pub fn open_of_person(
+        &self,
+        caller: &Caller,
+        person: PersonSession,
+        address: Option<SocketAddr>,
+    ) -> Result<Arc<Session>, OpenError> {
+        let token = person.token.secret().to_owned();
+        self.add(caller, Some(&token), Some(person), address)
+    }
+
+    fn add(
+        &self,
+        caller: &Caller,
+        token: Option<&str>,
+        person: Option<PersonSession>,
+        address: Option<SocketAddr>,
+    ) -> Result<Arc<Session>, OpenError> {
         let authorization = token.map(|token| HeaderValue::try_from(format!("Bearer {token}")));
         let session = Arc::new(Session {
             id: SessionId::random().map_err(|_| OpenError)?,
             caller: caller.name.clone(),
             authorization: authorization.transpose().map_err(|_| OpenError)?,
+            person,
             client: self.client(token, address).map_err(|_| OpenError)?,
             began: Instant::now(),
             closed: Stop::default(),
