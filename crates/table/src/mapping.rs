@@ -140,7 +140,7 @@ impl Mapping {
                  and --inspect proposes it; the file has {columns}"
             ));
         }
-        check(&entries, columns)?;
+        check(entries.iter().map(|entry| (&entry.field, &*entry.columns)), columns)?;
         let (regions, entries): (Vec<Entry>, _) =
             entries.into_iter().partition(|entry| entry.field == Field::Region);
         let region = regions.first().and_then(|entry| entry.columns.first().copied());

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::Entry;
 use crate::columns::Columns;
 use crate::field::Field;
 
 /// Fails if a field that has one value, or a field's column, occurs twice.
-pub(super) fn check(entries: &[Entry], columns: &Columns) -> Result<(), String> {
+pub(super) fn check<'f>(
+    fields: impl Iterator<Item = (&'f Field, &'f [usize])>,
+    columns: &Columns,
+) -> Result<(), String> {
     let mut seen = BTreeSet::new();
-    for entry in entries {
-        let name = match &entry.field {
+    for (field, own) in fields {
+        let name = match field {
             Field::Attribute(name, _) => Field::Attribute(name.clone(), None).name(),
             field if field.is_identity() => {
-                let column = entry.columns.first().map_or("", |column| columns.name(*column));
+                let column = own.first().map_or("", |column| columns.name(*column));
                 format!("{}={column}", field.name())
             }
             field => field.name(),

@@ -30,7 +30,7 @@ use outcome::{Draft, imported};
 pub use outcome::{LineOutcome, LineReject, MergedLine};
 use raw::{RawHold, RawUser};
 use retries::Retries;
-use trial::content;
+use trial::{content, foreseen, is_repeated};
 
 /// Lines to parse before yielding to other tasks.
 const YIELD_EVERY: usize = 32;
@@ -220,7 +220,7 @@ impl Import {
                 tokio::task::yield_now().await;
             }
             drafts.push(self.draft(line).await);
-            contents.push(content(line));
+            contents.push(content(&line.tenant, line.content));
         }
 
         let (mut results, mut mutations, mut mutated) = (Vec::new(), Vec::new(), Vec::new());
@@ -228,7 +228,7 @@ impl Import {
             results.push(match step {
                 Err(error) => Err(error),
                 Ok(Step::Done(outcome)) => Ok(outcome),
-                Ok(Step::Mutate(draft)) if self.is_repeated(*content) => {
+                Ok(Step::Mutate(draft)) if is_repeated(self.trial.as_deref(), *content) => {
                     let (effect, rejects) = (Some(Effect::Unchanged), draft.rejects);
                     Ok(LineOutcome { effect, rejects, ..LineOutcome::default() })
                 }
@@ -248,7 +248,7 @@ impl Import {
             let outcome = outcomes.next().unwrap_or_else(missing);
             let begun = std::mem::replace(&mut results[n], Ok(LineOutcome::default()));
             results[n] = begun.and_then(|line| {
-                let outcome = self.foreseen(outcome?);
+                let outcome = foreseen(self.trial.as_deref(), outcome?);
                 self.trial.iter().for_each(|trial| trial.put_request(contents[n]));
                 imported(line, outcome)
             });
@@ -365,7 +365,8 @@ impl Import {
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
         let trial = self.trial.clone();
         let mutation = Mutation { rules, trial, ..self.directory.mutation(call, kind, known)? };
-        self.directory.backend.mutations.mutate(mutation).await.map(|done| self.foreseen(done))
+        let outcome = self.directory.backend.mutations.mutate(mutation).await?;
+        Ok(foreseen(self.trial.as_deref(), outcome))
     }
 
     async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<Effect, Error> {

@@ -2,31 +2,28 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128_with_seed};
 
-use super::{Import, Line};
 use crate::model::claim::ClaimWrite;
+use crate::model::tenant::Tenant;
 use crate::mutation::read_set::{Outcome, Write};
 use crate::trial::Trial;
 
-impl Import {
-    /// Whether an earlier line of a dry run has the same content: an import counts the later one as
-    /// imported.
-    pub(super) fn is_repeated(&self, content: u128) -> bool {
-        self.trial.as_ref().is_some_and(|trial| trial.has_request(content))
-    }
+/// Whether an earlier line of a dry run has the same content: an import counts the later one as
+/// imported.
+pub(super) fn is_repeated(trial: Option<&Trial>, content: u128) -> bool {
+    trial.is_some_and(|trial| trial.has_request(content))
+}
 
-    /// Remembers what a line of a dry run would write.
-    pub(super) fn foreseen(&self, mut outcome: Outcome) -> Outcome {
-        if let Some(trial) = &self.trial {
-            foresee(trial, std::mem::take(&mut outcome.foreseen));
-        }
-        outcome
+/// Remembers what a line of a dry run would write.
+pub(super) fn foreseen(trial: Option<&Trial>, mut outcome: Outcome) -> Outcome {
+    if let Some(trial) = trial {
+        foresee(trial, std::mem::take(&mut outcome.foreseen));
     }
+    outcome
 }
 
 /// The content of a line in its tenant.
-pub(super) fn content(line: &Line<'_>) -> u128 {
-    let seed = xxh3_64(&line.content.to_be_bytes());
-    xxh3_128_with_seed(line.tenant.as_str().as_bytes(), seed)
+pub(super) fn content(tenant: &Tenant, line: u128) -> u128 {
+    xxh3_128_with_seed(tenant.as_str().as_bytes(), xxh3_64(&line.to_be_bytes()))
 }
 
 /// Adds to a trial what a mutation would write.
