@@ -11,6 +11,7 @@ mod accounts;
 mod attribute_definitions;
 mod bulk;
 mod changes;
+mod dry_runs;
 mod duplicates;
 mod exports;
 mod find;

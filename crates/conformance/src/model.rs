@@ -182,7 +182,8 @@ impl Model {
         if *request_hash != request.request_hash {
             return Some(Err(Error::RequestIdReused));
         }
-        let answer = |user, report| Outcome { user, report, takeovers: Vec::new() };
+        let answer =
+            |user, report| Outcome { user, report, takeovers: Vec::new(), foreseen: Vec::new() };
         let Some(change) = mutation.user_change() else {
             return Some(Ok(answer(None, MutationReport::Nothing)));
         };

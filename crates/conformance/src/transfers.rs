@@ -19,6 +19,7 @@ pub fn cases() -> Vec<Case> {
         case(importing::one_of_many_imports_of_a_line_succeeds),
         case(importing::a_batch_imports_each_line_as_if_alone),
         case(importing::a_dry_run_imports_nothing),
+        case(importing::a_line_of_a_trial_follows_the_earlier_ones),
         case(importing::ownerless_holds_are_exported_and_imported),
         case(link_model::links_agree_with_a_model),
         case(merge_links::a_line_names_only_users_that_name_it_back),

@@ -21,6 +21,7 @@ mod tenant_queue;
 mod text;
 pub mod timestamp;
 pub mod tokens;
+mod trial;
 mod update_mask;
 mod view;
 
@@ -119,4 +120,5 @@ pub use stores::{
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;
+pub use trial::Trial;
 pub use update_mask::Update;

@@ -7,6 +7,7 @@ pub mod bulk {
 
     pub mod change;
     pub mod progress;
+    pub mod reads;
 }
 pub mod claim;
 pub mod event;

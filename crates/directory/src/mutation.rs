@@ -42,6 +42,7 @@ use crate::mutation::read_set::{DecideError, MutationReport, ReadSet, WriteSet};
 use crate::purge_progress::PurgeProgress;
 use crate::size;
 use crate::timestamp::Timestamp;
+use crate::trial::Trial;
 use crate::update_mask::Update;
 use bulk::BulkStep;
 use polynym_identifier::{Identifier, IdentityKey, Rules};
@@ -67,6 +68,8 @@ pub struct Mutation {
     pub rules: Rules,
     /// Whether the answer shows the result and nothing is written. Excludes `request`.
     pub dry_run: bool,
+    /// The trial that this dry run is a part of: it is decided as after the earlier mutations.
+    pub trial: Option<Arc<Trial>>,
     /// The progress of a purge in earlier transactions. A purge without it begins anew.
     pub purge: Option<Arc<PurgeProgress>>,
     /// The change.
@@ -238,6 +241,7 @@ impl Mutation {
             policies: Arc::default(),
             rules: Rules::PRESENT,
             dry_run: false,
+            trial: None,
             purge: None,
             kind,
             bulk: None,

@@ -7,6 +7,7 @@
 
 mod definitions;
 mod exchange;
+mod groups;
 mod lines;
 mod reader;
 mod rejects;
@@ -15,8 +16,9 @@ mod target;
 mod window;
 
 pub use definitions::types;
+pub use groups::{RejectGroup, RejectedRow};
 pub use lines::{Line, Lines, Unreadable};
 pub use reader::{Format, ReadError, is_table_name};
-pub use rejects::{Reason, Rejects};
+pub use rejects::{Reason, Rejects, TableLayout};
 pub use send::{Import, Observer, SendError, Sent};
 pub use target::Target;

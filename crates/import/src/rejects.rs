@@ -8,9 +8,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use csv::StringRecord;
 use polynym_lines::{ORIGINAL, escaped};
-use polynym_table::{Columns, REJECT_COLUMNS, csv_row, without_marks};
+use polynym_table::{Columns, REJECT_COLUMNS, csv_row, separator, without_marks};
 use serde_json::{Map, Value};
 
+use crate::groups::{Groups, RejectGroup, RejectedRow};
 use crate::window::{Original, line_value};
 
 /// The state of a row that was not imported, and of one that was, without an identity.
@@ -34,9 +35,13 @@ pub struct Rejected<'a> {
 }
 
 /// The layout of a table, which its rejects have too.
+#[derive(Clone)]
 pub struct TableLayout {
+    /// The first row.
     pub header: StringRecord,
+    /// The names of the columns.
     pub columns: Columns,
+    /// The sign between cells.
     pub separator: u8,
 }
 
@@ -49,6 +54,7 @@ pub struct Rejects {
     layout: OnceLock<TableLayout>,
     file: Mutex<(Open, Option<Box<dyn Write + Send>>)>,
     reasons: Mutex<BTreeMap<String, Reason>>,
+    groups: Mutex<Groups>,
 }
 
 /// A reason of rejects.
@@ -63,6 +69,23 @@ pub struct Reason {
 }
 
 impl TableLayout {
+    /// The name of the separator.
+    pub fn separator_name(&self) -> String {
+        separator::name(self.separator)
+    }
+
+    /// The rows of a table with this header, as text in UTF-8.
+    ///
+    /// # Errors
+    /// None that is known.
+    pub fn text<'r>(&'r self, rows: impl Iterator<Item = &'r StringRecord>) -> io::Result<Vec<u8>> {
+        let mut text = BYTE_ORDER_MARK.as_bytes().to_vec();
+        for cells in std::iter::once(&self.header).chain(rows) {
+            text.extend(csv_row(cells.iter(), self.separator)?);
+        }
+        Ok(text)
+    }
+
     /// The columns that come from a table of rejects.
     fn own_columns(header: &StringRecord) -> usize {
         if header.iter().take(REJECT_COLUMNS.len()).eq(REJECT_COLUMNS) {
@@ -98,7 +121,18 @@ impl Rejects {
     /// written by one call.
     pub fn new(open: impl FnMut() -> io::Result<Box<dyn Write + Send>> + Send + 'static) -> Self {
         let file = Mutex::new((Box::new(open) as Open, None));
-        Self { layout: OnceLock::new(), file, reasons: Mutex::default() }
+        let (reasons, groups) = (Mutex::default(), Mutex::default());
+        Self { layout: OnceLock::new(), file, reasons, groups }
+    }
+
+    /// The rejects by column and reason, the most frequent first.
+    pub fn groups(&self) -> Vec<RejectGroup> {
+        self.groups.lock().unwrap_or_else(PoisonError::into_inner).sorted()
+    }
+
+    /// The names of the columns of a table, and its separator.
+    pub fn layout(&self) -> Option<&TableLayout> {
+        self.layout.get()
     }
 
     /// The reasons of rejects.
@@ -118,6 +152,7 @@ impl Rejects {
     pub fn add(&self, rejected: Rejected<'_>) -> io::Result<()> {
         self.count(&rejected);
         let layout = self.layout.get();
+        self.group(&rejected, layout);
         let text = match layout {
             None => json_line(rejected).into_bytes(),
             Some(layout) => row(layout, &rejected)?,
@@ -145,6 +180,21 @@ impl Rejects {
         let message = rejected.message.to_owned();
         let reason = Reason { count: 1, line: rejected.line, message };
         reasons.insert(rejected.reason.to_owned(), reason);
+    }
+
+    fn group(&self, rejected: &Rejected<'_>, layout: Option<&TableLayout>) {
+        let column = rejected.place();
+        let name = column.zip(layout).map_or("", |(column, layout)| layout.columns.name(column));
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.add((column, name), rejected.reason, || RejectedRow {
+            line: rejected.line,
+            message: rejected.advice().to_owned(),
+            is_imported: rejected.skipped,
+            cells: match &rejected.original {
+                Some(Original::Row(row)) => Some(row.cells.clone()),
+                _ => None,
+            },
+        });
     }
 
     /// Flushes the file. Returns whether there is one.
@@ -185,21 +235,36 @@ fn json_line(rejected: Rejected<'_>) -> String {
 /// A reject as a row of its table.
 fn row(layout: &TableLayout, rejected: &Rejected<'_>) -> io::Result<Vec<u8>> {
     let none = StringRecord::new();
-    let (cells, identity_columns) = match &rejected.original {
-        Some(Original::Row(row)) => (&row.cells, &*row.identity_columns),
-        _ => (&none, &[][..]),
+    let cells = match &rejected.original {
+        Some(Original::Row(row)) => &row.cells,
+        _ => &none,
     };
-    let of_identity = rejected.identity_index.and_then(|n| identity_columns.get(n as usize));
-    let column = rejected.column.or(of_identity.copied());
     let line = rejected.line.to_string();
     let state = if rejected.skipped { PARTLY } else { REJECTED };
-    let name = column.map_or("", |column| layout.columns.name(column));
-    // The column stands for the place in the message.
-    let message = match rejected.message.split_once(": ") {
-        Some((place, advice)) if place.starts_with("user.identities[") && column.is_some() => {
-            advice
+    let name = rejected.place().map_or("", |column| layout.columns.name(column));
+    layout.row([&line, state, rejected.reason, name, rejected.owner, rejected.advice()], cells)
+}
+
+impl Rejected<'_> {
+    /// The column of the rejected cell, in a table.
+    fn place(&self) -> Option<usize> {
+        let identity_columns = match &self.original {
+            Some(Original::Row(row)) => &*row.identity_columns,
+            _ => &[],
+        };
+        let of_identity = self.identity_index.and_then(|n| identity_columns.get(n as usize));
+        self.column.or(of_identity.copied())
+    }
+
+    /// What is wrong. A column stands for the place in the message.
+    fn advice(&self) -> &str {
+        match self.message.split_once(": ") {
+            Some((place, advice))
+                if place.starts_with("user.identities[") && self.place().is_some() =>
+            {
+                advice
+            }
+            _ => self.message,
         }
-        _ => rejected.message,
-    };
-    layout.row([&line, state, rejected.reason, name, rejected.owner, message], cells)
+    }
 }

@@ -3,6 +3,7 @@
 mod guess;
 mod headers;
 mod proposal;
+mod values;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -18,6 +19,8 @@ use crate::mapping::{MappedUser, Mapping, Options};
 use crate::rows::{Row, Table};
 use crate::separator;
 use proposal::{ColumnTraits, Proposal, cells};
+use values::SpecialColumns;
+pub use values::SpecialValues;
 
 /// The bytes in which a file's encoding is guessed.
 const HEAD_BYTES: usize = 1 << 20;
@@ -54,6 +57,11 @@ pub struct Inspection {
     pub rows: u64,
     /// The reasons for which rows would be rejected, each with its number and its first line.
     pub rejects: BTreeMap<String, (u64, i64)>,
+    /// The rows with an identity of an earlier row, and the first of them: the store and the
+    /// options of the import decide what becomes of them.
+    pub repeats: (u64, i64),
+    /// The values that are not understood, or were given a meaning.
+    pub values: Vec<SpecialValues>,
     /// What was read in other than the plain way.
     pub tally: Tally,
 }
@@ -151,9 +159,11 @@ fn read(
         sample: Vec::new(),
         rows: 0,
         rejects: BTreeMap::new(),
+        repeats: (0, 0),
+        values: Vec::new(),
         tally: Tally::default(),
     };
-    let mut seen = Seen::default();
+    let (mut seen, mut special) = (Seen::default(), SpecialColumns::new(&mapping));
     loop {
         let row = match first.pop_front() {
             Some(row) => row,
@@ -163,8 +173,10 @@ fn read(
             },
         };
         all.add(&row, &locale);
+        special.add(&row.cells, &mapping, &table.columns);
         inspection.add(row, &mapping, &table.columns, &mut seen);
     }
+    inspection.values = special.into_found();
     let is_other = is_guess
         && (0..inspection.columns.len()).any(|n| {
             let field = &inspection.columns[n].field;
@@ -196,10 +208,15 @@ impl Inspection {
             Some(error) => Err(error),
         };
         self.rows += 1;
-        if let Err(reason) = mapped.as_ref().map_err(String::clone).and_then(|mapped| {
+        let checked = mapped.as_ref().map_err(String::clone).and_then(|mapped| {
             self.tally.add(mapped, columns);
             seen.check(mapped, columns, line)
-        }) {
+        });
+        if checked == Ok(true) {
+            self.repeats =
+                (self.repeats.0 + 1, if self.repeats.0 == 0 { line } else { self.repeats.1 });
+        }
+        if let Err(reason) = checked {
             let is_known = self.rejects.contains_key(&reason);
             let reason = if is_known || self.rejects.len() < MAX_REASONS {
                 reason
@@ -238,8 +255,9 @@ fn inspected(columns: &Columns, rows: &VecDeque<Row>, mapping: &Mapping) -> Vec<
 struct Seen(HashMap<u64, i64>);
 
 impl Seen {
-    /// Fails if an identity would be rejected, or an earlier row has it.
-    fn check(&mut self, mapped: &MappedUser, columns: &Columns, line: i64) -> Result<(), String> {
+    /// Whether an earlier row has an identity of this one. Fails if one would be rejected.
+    fn check(&mut self, mapped: &MappedUser, columns: &Columns, line: i64) -> Result<bool, String> {
+        let mut is_repeated = false;
         let identities = mapped.user.identities.iter().zip(&mapped.identity_columns);
         for (identity, column) in identities {
             let Some(raw) = raw_identifier(identity.identifier.as_ref()) else { continue };
@@ -250,11 +268,16 @@ impl Seen {
             })?;
             let hash = BuildHasherDefault::<DefaultHasher>::default()
                 .hash_one((identifier.kind() as u8, identifier.canonical()));
-            if self.0.len() < MAX_COMPARED && *self.0.entry(hash).or_insert(line) != line {
-                return Err(format!("{name}: an earlier row has the same identity"));
-            }
+            is_repeated |= match self.0.get(&hash) {
+                Some(earlier) => *earlier != line,
+                None if self.0.len() < MAX_COMPARED => {
+                    self.0.insert(hash, line);
+                    false
+                }
+                None => false,
+            };
         }
-        Ok(())
+        Ok(is_repeated)
     }
 }
 
@@ -291,8 +314,8 @@ mod tests {
         assert_eq!(inspection.rows, 5);
         assert_eq!(inspection.tally.international, 1);
         assert_eq!(inspection.tally.national["DE"], 2);
-        assert_eq!(inspection.rejects.values().map(|(count, _)| count).sum::<u64>(), 2);
-        assert_eq!(inspection.rejects["E-Mail: an earlier row has the same identity"], (1, 6));
+        assert_eq!(inspection.rejects.values().map(|(count, _)| count).sum::<u64>(), 1);
+        assert_eq!(inspection.repeats, (1, 6));
         assert_eq!(inspection.sample[1].1.as_ref().unwrap().user.display_name, "Jörg Groß");
         assert_eq!(inspection.columns[3].field, "email");
     }
@@ -303,6 +326,20 @@ mod tests {
         let inspection = inspect(|| Ok(CUSTOMERS.as_bytes()), given).unwrap();
         assert_eq!(inspection.encoding, "UTF-8");
         assert_eq!(inspection.columns[0].field, "handle");
+    }
+
+    #[test]
+    fn values_that_are_not_understood_are_counted() {
+        let rows = (0..200).map(|n| format!("a{n}@example.com,D,030 1234567,{}\n", n % 100));
+        let text = format!("email,land,phone,vip\n{}", rows.collect::<String>());
+        let maps = ["email=email", "phone=phone", "region=land", "attributes.vip:bool=vip"];
+        let given = Given { maps: maps.map(str::to_owned).into(), ..Given::default() };
+        let inspection = inspect(|| Ok(text.as_bytes()), given).unwrap();
+        let [vip, land] = &*inspection.values else { panic!("{:?}", inspection.values) };
+        let [vip, land] = if vip.column == "vip" { [vip, land] } else { [land, vip] };
+        assert_eq!(land.rows, BTreeMap::from([("D".to_owned(), 200)]));
+        // 0 and 1 are no and yes.
+        assert_eq!((vip.rows.len(), vip.other_rows), (50, 200 - 4 - 100));
     }
 
     fn maps(text: &str) -> Vec<String> {

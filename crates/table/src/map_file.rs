@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::absent::Absent;
 use crate::locale::Locale;
-use crate::mapping::{Options, Phones};
+use crate::mapping::{Meanings, Options, Phones};
 use crate::{encoding, separator};
 
 /// What is given; the rest is guessed.
@@ -64,6 +64,9 @@ pub struct MapFile {
     /// The column or columns of each field.
     #[serde(default)]
     pub map: BTreeMap<String, FieldColumns>,
+    /// What the values of columns mean: `D` is `DE` in a column of countries.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: Meanings,
 }
 
 /// The columns of a field.
@@ -130,6 +133,7 @@ impl MapFile {
             region: self.region.clone().unwrap_or_default(),
             phones,
             absent: self.absent.as_deref().map_or_else(Absent::default, Absent::parse),
+            meanings: self.values.clone(),
             ..Options::default()
         };
         Ok(Given {

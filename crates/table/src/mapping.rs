@@ -1,7 +1,10 @@
 //! The mapping of the columns of a table to the fields of users.
 
+mod meanings;
+mod once;
+
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use csv::StringRecord;
 use polynym_identifier::{Dialling, dialling, is_international};
@@ -17,6 +20,9 @@ use crate::regions::region;
 use crate::subject::{check_single, is_distinguished_name};
 use crate::value::{float, items, rounded, state, value};
 use crate::{numbers, times};
+use meanings::MeaningsOf;
+pub use meanings::{FewValues, Meanings};
+use once::check;
 
 /// Which telephone numbers are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +49,8 @@ pub struct Options {
     pub types: BTreeMap<String, ValueType>,
     /// Whether users lose what a row lacks, so that an error of a spreadsheet is no empty cell.
     pub replaces: bool,
+    /// What the values of columns mean that are written in other ways.
+    pub meanings: Meanings,
 }
 
 impl Default for Options {
@@ -54,6 +62,7 @@ impl Default for Options {
             absent: Absent::default(),
             types: BTreeMap::new(),
             replaces: false,
+            meanings: Meanings::new(),
         }
     }
 }
@@ -66,6 +75,7 @@ pub struct Mapping {
     /// The field by which rows find their users.
     key: Option<String>,
     options: Options,
+    meanings: MeaningsOf,
 }
 
 /// The columns of a field.
@@ -130,11 +140,12 @@ impl Mapping {
                  and --inspect proposes it; the file has {columns}"
             ));
         }
-        check(&entries, columns)?;
+        check(entries.iter().map(|entry| (&entry.field, &*entry.columns)), columns)?;
         let (regions, entries): (Vec<Entry>, _) =
             entries.into_iter().partition(|entry| entry.field == Field::Region);
         let region = regions.first().and_then(|entry| entry.columns.first().copied());
-        Ok(Self { entries, region, key: None, options })
+        let meanings = MeaningsOf::new(&options.meanings, columns);
+        Ok(Self { entries, region, key: None, options, meanings })
     }
 
     /// The field of a column, in words; empty if it has none.
@@ -220,26 +231,6 @@ impl Entry {
     }
 }
 
-/// Fails if a field that has one value, or a field's column, occurs twice.
-fn check(entries: &[Entry], columns: &Columns) -> Result<(), String> {
-    let mut seen = BTreeSet::new();
-    for entry in entries {
-        let name = match &entry.field {
-            Field::Attribute(name, _) => Field::Attribute(name.clone(), None).name(),
-            field if field.is_identity() => {
-                let column = entry.columns.first().map_or("", |column| columns.name(*column));
-                format!("{}={column}", field.name())
-            }
-            field => field.name(),
-        };
-        if seen.contains(&name) {
-            return Err(format!("--map {name}: is mapped twice: keep one"));
-        }
-        seen.insert(name);
-    }
-    Ok(())
-}
-
 /// A row that is read.
 struct Reading<'m> {
     mapping: &'m Mapping,
@@ -296,7 +287,11 @@ impl<'m> Reading<'m> {
     /// The text of a cell; none if it has no value.
     fn cell(&mut self, column: usize) -> Result<Option<Cow<'m, str>>, CellError> {
         let cell = self.row.get(column).unwrap_or_default();
-        let (trimmed, options) = (cell.trim(), &self.mapping.options);
+        let (cell, options) = match self.mapping.meanings.of(column, cell.trim()) {
+            Some(meaning) => (meaning, &self.mapping.options),
+            None => (cell, &self.mapping.options),
+        };
+        let trimmed = cell.trim();
         if options.replaces && is_error(trimmed) {
             let message = format!(
                 "{trimmed} is an error of a spreadsheet, and would remove what the user has: \
@@ -313,6 +308,9 @@ impl<'m> Reading<'m> {
 
     fn identities(&mut self, entry: &Entry, column: usize, cell: &str) -> Result<(), CellError> {
         let error = |message| CellError { column, message };
+        if numbers::is_rounded(cell.trim()) {
+            return Err(error(rounded(cell.trim())));
+        }
         // The name of an entry of a directory has commas, and its parts belong to many.
         let is_one = matches!(entry.field, Field::Social(_)) && is_distinguished_name(cell);
         match entry.separator.filter(|_| !is_one) {
@@ -468,11 +466,44 @@ mod tests {
             assert_eq!(mapped.phones, [(String::new(), Dialling::International)], "{number:?}");
         }
         assert!(read(&maps, &row("0301234567", "Atlantis")).unwrap_err().message.contains("code"));
-        assert!(read(&maps, &row("4.479E+11", "")).unwrap_err().message.contains("rounded"));
+        for rounded in ["4.479E+11", "1,7E+11"] {
+            let error = read(&maps, &row(rounded, "")).unwrap_err().message;
+            assert!(error.contains("Excel turned"), "{error}");
+        }
         let strict = Options { phones: Phones::Strict, ..Options::default() };
         let strict = mapping(&maps, strict).unwrap();
         let row = StringRecord::from(row("030 1234567", "DE").to_vec());
         assert!(strict.user(&row).unwrap_err().message.contains("national form"));
+    }
+
+    #[test]
+    fn values_have_the_meaning_that_was_chosen() {
+        let maps = ["phone=Tel,region=Land,state=Login,attributes.vip:bool=Age"];
+        let maps: Vec<_> = maps.map(str::to_owned).into();
+        let of = |column: &str, own: &[(&str, &str)]| {
+            let own = own.iter().map(|(cell, meaning)| (cell.to_string(), meaning.to_string()));
+            (column.to_owned(), own.collect())
+        };
+        let meanings = Meanings::from([
+            of("Land", &[("D", "DE"), ("unknown", "")]),
+            of("Login", &[("locked", "disabled")]),
+            of("No such column", &[("x", "y")]),
+        ]);
+        let options = Options { meanings, ..Options::default() };
+        let mapping = Mapping::new(&maps, &columns(), options).unwrap();
+        let row = StringRecord::from(vec!["", "locked", "x", "030 1234567", "", "", " D"]);
+        let user = mapping.user(&row).unwrap();
+        assert_eq!(user.phones, [("DE".to_owned(), Dialling::National)]);
+        assert_eq!(user.user.state(), polynym_proto::v1::State::Disabled);
+        let few = mapping.few_values();
+        assert_eq!(few.len(), 3);
+        let special: Vec<_> = mapping.special_values(&row, &few).into_iter().collect();
+        assert_eq!(special, [(1, "locked"), (6, "D")]);
+        let row = StringRecord::from(vec!["", "active", "maybe", "", "", "", "A"]);
+        let special: Vec<_> = mapping.special_values(&row, &few).into_iter().collect();
+        assert_eq!(special, [(2, "maybe"), (6, "A")]);
+        assert_eq!(FewValues::Country.meaning("Germany").as_deref(), Some("DE"));
+        assert_eq!(FewValues::Country.meaning("D"), None);
     }
 
     #[test]

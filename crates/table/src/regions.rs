@@ -42,6 +42,37 @@ pub fn region(cell: &str) -> Option<&'static str> {
     NAMES.get_or_init(names).get(&name).map(String::as_str)
 }
 
+/// The usual names of all regions in English, with their codes, in the order of the names.
+pub fn region_names() -> &'static [(String, String)] {
+    static NAMES: OnceLock<Vec<(String, String)>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let named = codes().filter_map(|code| Some((region_name("en", &code)?.to_string(), code)));
+        let mut names: Vec<_> = named.collect();
+        names.sort();
+        names
+    })
+}
+
+/// The region that lists of addresses and telephone numbers often mean by a sign for vehicles.
+pub fn likely_region(cell: &str) -> Option<&'static str> {
+    const SIGNS: [(&str, &str); 13] = [
+        ("A", "AT"),
+        ("B", "BE"),
+        ("D", "DE"),
+        ("E", "ES"),
+        ("F", "FR"),
+        ("FIN", "FI"),
+        ("H", "HU"),
+        ("I", "IT"),
+        ("L", "LU"),
+        ("N", "NO"),
+        ("P", "PT"),
+        ("PL", "PL"),
+        ("S", "SE"),
+    ];
+    SIGNS.iter().find(|(sign, _)| *sign == cell.trim()).map(|(_, code)| *code)
+}
+
 /// The codes of all names, in lower case.
 fn names() -> HashMap<String, String> {
     let mut names = HashMap::new();
@@ -90,5 +121,7 @@ mod tests {
             assert_eq!(region(cell), Some(code), "{cell}");
         }
         assert_eq!(region("Atlantis"), None);
+        assert!(region_names().contains(&("Germany".to_owned(), "DE".to_owned())));
+        assert_eq!((region("D"), likely_region("D")), (None, Some("DE")));
     }
 }

@@ -62,8 +62,8 @@ pub fn items(cell: &str, separator: char) -> impl Iterator<Item = &str> {
 /// The error of a number that a spreadsheet has rounded.
 pub fn rounded(cell: &str) -> String {
     format!(
-        "a spreadsheet has rounded a long number to {cell}: its digits are lost; format the column \
-         as text, and export it again"
+        "Excel turned this number into {cell}, and the last digits are lost: format the column as \
+         text, and export it again"
     )
 }
 

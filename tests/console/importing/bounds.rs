@@ -162,7 +162,7 @@ async fn files_of_line_feeds_and_separators_take_little_memory() {
     let mut before = site.peak_memory();
     // The first is a usual one.
     for (name, start, part, shown) in [
-        ("usual", "email\n", "anna@example.com\n", "Rows with errors"),
+        ("usual", "email\n", "anna@example.com\n", "rows, the first in line 3, have an email"),
         ("blank", "", "\n", "the file is empty"),
         ("blank.jsonl", "", "\n", "the file is empty"),
         ("header", "email\n", "\n", "0 rows"),

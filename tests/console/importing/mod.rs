@@ -1,6 +1,7 @@
 //! Imports of files.
 
 mod bounds;
+mod mending;
 
 use bytes::Bytes;
 use http::Request;

@@ -78,5 +78,12 @@ fn rejects_text(inspection: &Inspection) -> String {
     if reasons.len() > SHOWN_REASONS {
         text += &format!("\n  and {} other reasons", reasons.len() - SHOWN_REASONS);
     }
+    if inspection.repeats.0 > 0 {
+        let (count, line) = inspection.repeats;
+        text += &format!(
+            "\n{count} rows (first in line {line}) have an identity of an earlier row: --dry-run \
+             says what becomes of them"
+        );
+    }
     text
 }

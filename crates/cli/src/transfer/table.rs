@@ -27,6 +27,7 @@ pub fn given(args: &TableArgs) -> Result<Given, Failure> {
         phones: phones.or(file.phones),
         absent: args.absent.clone().or(file.absent),
         map: file.map,
+        values: file.values,
     };
     let given = file.given().map_err(Failure::Usage)?;
     let maps = if args.maps.is_empty() { given.maps } else { args.maps.clone() };

@@ -59,7 +59,7 @@ impl ReferenceModel {
         };
         let takeovers = if mutation.dry_run { Vec::new() } else { takeovers };
 
-        Ok((next, Outcome { user, report, takeovers }))
+        Ok((next, Outcome { user, report, takeovers, foreseen: Vec::new() }))
     }
 
     /// Executes the mutation.

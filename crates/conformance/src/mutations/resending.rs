@@ -181,5 +181,5 @@ async fn current_outcome(scene: &Scene<'_>, method: Method) -> Result<Outcome, F
         _ => MutationReport::Nothing,
     };
 
-    Ok(Outcome { user, report, takeovers: Vec::new() })
+    Ok(Outcome { user, report, takeovers: Vec::new(), foreseen: Vec::new() })
 }

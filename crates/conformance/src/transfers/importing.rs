@@ -1,9 +1,11 @@
 //! Importing users.
 
+use std::sync::Arc;
+
 use polynym_directory::{
-    Effect, Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation, MutationKind,
-    MutationReport, OnConflict, Outcome, Policies, SkipReason, SkippedIdentity, State, Tenant,
-    Timestamp, User, UserChange, Verification,
+    ClaimWrite, Effect, Error, Hold, Imported, ImportedIdentity, ImportedUser, Mutation,
+    MutationKind, MutationReport, OnConflict, Outcome, Policies, SkipReason, SkippedIdentity,
+    State, Tenant, Timestamp, Trial, User, UserChange, Verification, Write,
 };
 use polynym_identifier::{IdentityKey, Kind};
 
@@ -187,6 +189,34 @@ pub async fn a_dry_run_imports_nothing(f: Fixture) -> Result<(), Failure> {
     let refused = f.apply(dry).await;
     ensure(refused.is_err(), "a dry run ignores a conflict")?;
     f.has(&owner).await
+}
+
+/// Lines of a trial are decided as after the earlier ones, and write nothing.
+pub async fn a_line_of_a_trial_follows_the_earlier_ones(f: Fixture) -> Result<(), Failure> {
+    let trial = Arc::new(Trial::default());
+    let dry = |line: &ImportedUser| Mutation {
+        dry_run: true,
+        trial: Some(trial.clone()),
+        ..import(&f, line)
+    };
+    let names = ["email:joe@example.com", "handle:joe"];
+    let joe = line(&names)?;
+    let first = f.apply(dry(&joe)).await?;
+    for write in &first.foreseen {
+        match write {
+            Write::PutUser(record) => trial.put_user(record),
+            Write::Claim(key, ClaimWrite::Insert(claim)) => {
+                trial.put_claim(key.clone(), Some(claim.clone()));
+            }
+            _ => {}
+        }
+    }
+    equal(&report(Ok(first))?, &CREATED, "the first line")?;
+    equal(&report(f.apply(dry(&joe)).await)?, &EXISTING, "the same line")?;
+    let other = f.apply(dry(&line(&["handle:joe", "handle:eve"])?)).await;
+    ensure(other.is_err(), "a trial ignores a conflict with an earlier line")?;
+    equal(&report(f.apply(dry(&line(&["handle:eve"])?)).await)?, &CREATED, "another line")?;
+    f.free(&names).await
 }
 
 pub async fn ownerless_holds_are_exported_and_imported(f: Fixture) -> Result<(), Failure> {

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use polynym_import::{Lines, Unreadable};
 use polynym_lines::Parsed;
 use polynym_proto::v1::User;
-use polynym_table::{Inspection, MapFile, ValueType};
+use polynym_table::{Inspection, MapFile, Meanings, SpecialValues, ValueType};
 
 use super::job::Job;
+use super::kept_mappings::KeptMappings;
 use super::settings::Settings;
-use super::upload::{Reading, SampleRow, Upload};
+use super::upload::{Reading, SampleRow, Snapshot, SpecialValue, Upload};
 use super::{MAX_COLUMNS, advice, shown};
 use crate::views::UserView;
 
@@ -22,31 +23,36 @@ const SHOWN_VALUES: usize = 12;
 /// The reasons that are told apart, and shown.
 const MAX_REASONS: usize = 100;
 const SHOWN_REASONS: usize = 20;
+/// The values without a meaning that are shown.
+const SHOWN_SPECIAL: usize = 30;
 /// The bytes of the names of all columns.
 const MAX_NAME_BYTES: usize = 64 << 10;
 
-/// Reads a file by these settings, or guesses them if they have no columns, and ends the work.
+/// Reads a file by these settings, and ends the work. Without columns in the settings, it has those
+/// that the browser kept from a file with the same header, or else guesses them.
 pub async fn inspect(
     upload: Arc<Upload>,
     job: Arc<Job>,
     settings: Settings,
     types: BTreeMap<String, ValueType>,
+    kept: KeptMappings,
 ) {
     let (read_upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
         if read_upload.is_table {
             let open = || Ok(read_upload.file.reader(stop.clone()));
-            table(open, given, &read_upload.snapshot().names, types)
+            table_by(open, given, &read_upload.snapshot(), &types, &kept)
         } else {
-            lines(read_upload.file.reader(stop)).map(|reading| (given, Vec::new(), reading))
+            let read = lines(read_upload.file.reader(stop));
+            read.map(|reading| ((given, Vec::new(), reading), false))
         }
     });
     let outcome = read.await.unwrap_or_else(|error| Err(error.to_string()));
     upload.update(|state| {
         (state.dry_run, state.import) = (None, None);
         match outcome {
-            Ok((settings, names, reading)) => {
-                (state.settings, state.names) = (settings, names);
+            Ok(((settings, names, reading), is_kept)) => {
+                (state.settings, state.names, state.is_kept) = (settings, names, is_kept);
                 state.reading = Some(Ok(Arc::new(reading)));
             }
             Err(error) => {
@@ -59,25 +65,48 @@ pub async fn inspect(
     job.end();
 }
 
+/// How a table is read, the names of its columns, and its content.
+type TableRead = (Settings, Vec<String>, Reading);
+
+/// Reads a table. Returns whether its columns are those that the browser kept.
+fn table_by<R: Read>(
+    mut open: impl FnMut() -> io::Result<R>,
+    given: Settings,
+    state: &Snapshot,
+    types: &BTreeMap<String, ValueType>,
+    kept: &KeptMappings,
+) -> Result<(TableRead, bool), String> {
+    let is_guess = given.columns.is_empty();
+    let (is_kept, read) = (state.is_kept, table(&mut open, given, &state.names, types)?);
+    let (found, names, _) = &read;
+    let Some(own) = kept.of_columns(names).filter(|_| is_guess) else {
+        return Ok((read, is_kept && !is_guess));
+    };
+    let form = Settings::of(&own.file, names);
+    let (encoding, separator) = (found.encoding.clone(), found.separator.clone());
+    let again = table(&mut open, Settings { encoding, separator, ..form }, names, types);
+    Ok(again.map_or((read, false), |again| (again, true)))
+}
+
 fn table<R: Read>(
     open: impl FnMut() -> io::Result<R>,
     settings: Settings,
     names: &[String],
-    types: BTreeMap<String, ValueType>,
-) -> Result<(Settings, Vec<String>, Reading), String> {
+    types: &BTreeMap<String, ValueType>,
+) -> Result<TableRead, String> {
     let is_guess = settings.columns.is_empty();
     let file = settings.map_file(names);
     if !is_guess && file.map.is_empty() {
         return Err("every column is ignored: choose a field for at least one".to_owned());
     }
     let mut given = file.given()?;
-    given.options.types = types;
+    given.options.types.clone_from(types);
     let inspection = polynym_table::inspect(open, given)?;
     let names: Vec<_> = inspection.columns.iter().map(|column| column.name.clone()).collect();
     if names.len() > MAX_COLUMNS || names.iter().map(String::len).sum::<usize>() > MAX_NAME_BYTES {
         return Err(format!(
             "a table has at most {MAX_COLUMNS} columns here, with names of 64 KiB in all: remove \
-             columns, or use `polynym import`"
+             columns"
         ));
     }
     let columns = settings.columns.clone();
@@ -85,13 +114,15 @@ fn table<R: Read>(
     let proposed = MapFile { phones: file.phones, absent: file.absent, ..proposed };
     let mut found = Settings::of(&proposed, &names);
     found.separator = settings.separator;
+    found.values = settings.values;
     if !is_guess {
         found.columns = columns;
     }
-    Ok((found, names, reading(inspection)))
+    let reading = reading(inspection, &found);
+    Ok((found, names, reading))
 }
 
-fn reading(inspection: Inspection) -> Reading {
+fn reading(inspection: Inspection, settings: &Settings) -> Reading {
     let examples = inspection.columns.iter().map(|column| shown(&column.examples.join(" | ")));
     let sample = inspection.sample.iter().map(|(line, user)| match user {
         Ok(mapped) => row(*line, &mapped.user),
@@ -108,7 +139,28 @@ fn reading(inspection: Inspection) -> Reading {
         sample: sample.collect(),
         reasons: sorted(inspection.rejects.into_iter()),
         tally: inspection.tally,
+        repeats: inspection.repeats,
+        kinds: inspection.values.iter().map(|own| (own.column.clone(), own.kind)).collect(),
+        values: special(inspection.values, &settings.values),
     }
+}
+
+/// The values that are not understood, the most frequent first, before those with a meaning.
+fn special(found: Vec<SpecialValues>, meanings: &Meanings) -> Vec<SpecialValue> {
+    let of_column = |own: SpecialValues| {
+        let (column, kind) = (own.column, own.kind);
+        own.rows.into_iter().map(move |(value, rows)| {
+            let column = column.clone();
+            SpecialValue { column, kind, value, rows }
+        })
+    };
+    let mut values: Vec<_> = found.into_iter().flat_map(of_column).collect();
+    let has_meaning = |value: &SpecialValue| {
+        meanings.get(&value.column).is_some_and(|own| own.contains_key(&value.value))
+    };
+    values.sort_by_key(|value| (has_meaning(value), std::cmp::Reverse(value.rows)));
+    values.truncate(SHOWN_SPECIAL);
+    values
 }
 
 /// Reads lines of JSON.

@@ -77,6 +77,14 @@ impl Job {
         (self.progress().lines as f64 / seconds) as u64
     }
 
+    /// The time that the rest takes at this rate; none at the beginning.
+    pub fn time_left(&self) -> Option<Duration> {
+        let done = self.bytes.load(Ordering::Relaxed).min(self.total);
+        let seconds = self.began.elapsed().as_secs_f64();
+        let left = seconds * (self.total - done) as f64 / done as f64;
+        (done > 0 && seconds >= 1.0).then(|| Duration::from_secs_f64(left))
+    }
+
     /// Ends the work.
     pub fn end(&self) {
         self.permit.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -3,9 +3,11 @@
 
 mod inspecting;
 mod job;
+mod kept_mappings;
 mod options;
 mod outcome;
 mod pool;
+mod reasons;
 mod settings;
 mod stop;
 mod temp_file;
@@ -15,13 +17,15 @@ mod uploads;
 
 pub use inspecting::inspect;
 pub use job::{Job, JobKind};
+pub use kept_mappings::{KeptMappings, MAX_NAME_CHARS};
 pub use options::ImportOptions;
 pub use outcome::Outcome;
 pub use pool::Space;
+pub use reasons::words;
 pub use settings::{ColumnSetting, Settings};
 pub use stop::Stop;
 pub use transferring::{Plan, transfer};
-pub use upload::{Reading, Snapshot, Upload, UploadNames};
+pub use upload::{Reading, Snapshot, SpecialValue, Upload, UploadNames};
 pub use uploads::{MAX_FILES, Slot, Uploads};
 
 use crate::views::text::cut;
@@ -36,9 +40,9 @@ pub fn shown(text: &str) -> String {
     cut(text, MAX_SHOWN_CHARS)
 }
 
-/// Advice for the command line, in the words of the console.
+/// Advice for the command line, in the words of the console, without the names of rules.
 pub fn advice(text: &str) -> String {
-    const WORDS: [(&str, &str); 13] = [
+    const WORDS: [(&str, &str); 12] = [
         ("gunzip -c FILE | polynym import - --format csv", "unpack it first"),
         ("zstdcat FILE | polynym import - --format csv", "unpack it first"),
         ("bzcat FILE | polynym import - --format csv", "unpack it first"),
@@ -47,13 +51,40 @@ pub fn advice(text: &str) -> String {
         ("add --locale, such as ", "choose how numbers and dates are written, such as "),
         (", --map social.PROVIDER=COLUMN", ""),
         ("or omit --phones strict", "or also take national numbers"),
-        ("map it as a list, --map ", "fill in the sign between its values, as in "),
         ("--map FIELD=COLUMN,... says which is which, and --inspect proposes it", "choose one"),
         ("--map ", ""),
         ("--match ", ""),
         ("--separator ", "separator "),
     ];
-    WORDS.iter().fold(text.to_owned(), |text, (own, words)| text.replace(own, words))
+    let text = without_rule(&of_list(text));
+    let text = WORDS.iter().fold(text, |text, (own, words)| text.replace(own, words));
+    if !text.contains("--") {
+        return text;
+    }
+    text.split(' ').filter(|word| !word.starts_with("--")).collect::<Vec<_>>().join(" ")
+}
+
+/// Advice to map a column as a list, in the words of the console.
+fn of_list(text: &str) -> String {
+    let parts = text.split_once("map it as a list, --map '").and_then(|(before, rest)| {
+        let (field, after) = rest.split_once("=COLUMN'")?;
+        Some((before, field.split_once('[')?.1.trim_end_matches(']'), after))
+    });
+    parts.map_or_else(
+        || text.to_owned(),
+        |(before, sign, after)| {
+            format!("{before}type {sign} as the separator of several values of the column{after}")
+        },
+    )
+}
+
+/// A text without the name of the rule that a value breaks: `rule email-at-repeated; `.
+fn without_rule(text: &str) -> String {
+    let parts = text.split_once(": rule ").and_then(|(before, rest)| {
+        let (rule, after) = rest.split_once("; ")?;
+        (!rule.contains(' ')).then_some((before, after))
+    });
+    parts.map_or_else(|| text.to_owned(), |(before, after)| format!("{before}: {after}"))
 }
 
 #[cfg(test)]
@@ -65,6 +96,13 @@ mod tests {
         let text = "byte 2 is no UTF-8; the file may be of an older program: add --encoding \
             windows-1252";
         assert!(advice(text).ends_with("choose the encoding windows-1252"));
+        assert_eq!(advice("add --other x to it"), "add x to it");
+        let several = "the cell has several values: map it as a list, --map 'email[,]=COLUMN'";
+        assert!(
+            advice(several).ends_with("type , as the separator of several values of the column")
+        );
+        let rule = "not a valid email: rule email-at-repeated; keep only one @";
+        assert_eq!(advice(rule), "not a valid email: keep only one @");
         assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_SHOWN_CHARS + 1);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use polynym_import::{RejectGroup, TableLayout};
 use polynym_proto::v1::import_users_response::{Change, Progress};
 use polynym_table::Tally;
 
@@ -24,6 +25,10 @@ pub struct Outcome {
     /// The lines that were rejected, here or by the server.
     pub rejected: i64,
     pub reasons: Vec<RejectReason>,
+    /// The rejects of a table by column and reason, the most frequent first.
+    pub groups: Vec<RejectGroup>,
+    /// The header of a table.
+    pub layout: Option<TableLayout>,
     pub tally: Tally,
     /// The first changes.
     pub changes: Vec<UserChange>,
@@ -85,6 +90,11 @@ impl Outcome {
     pub const fn changes_something(&self) -> bool {
         let Progress { created, changed, .. } = self.progress;
         self.error.is_empty() && (created + changed > 0 || self.was_stopped)
+    }
+
+    /// Whether an import has created or changed users.
+    pub const fn has_changed(&self) -> bool {
+        self.progress.created + self.progress.changed > 0
     }
 
     /// Whether there are rejects to download.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use polynym_table::{FieldColumns, MapFile};
+use polynym_table::{FewValues, FieldColumns, MapFile, Meanings};
 
 use crate::form::Form;
 
@@ -31,6 +31,8 @@ pub struct Settings {
     pub absent: Option<String>,
     /// The choice for each column; none to guess them.
     pub columns: Vec<ColumnSetting>,
+    /// What the values of columns mean that are written in other ways.
+    pub values: Meanings,
 }
 
 /// The choice for a column.
@@ -134,6 +136,7 @@ impl Settings {
             is_strict: file.phones.as_deref() == Some("strict"),
             absent: file.absent.clone(),
             columns,
+            values: file.values.clone(),
         }
     }
 
@@ -163,7 +166,34 @@ impl Settings {
             is_strict: form.get("phones") == "strict",
             absent: (form.get("absence") == "own").then(|| absent.to_owned()),
             columns,
+            values: self.values.clone(),
         }
+    }
+
+    /// These settings with the meanings of values in a form. `kind` is what a column has.
+    ///
+    /// # Errors
+    /// A column has no such meaning: in words.
+    pub fn with_values(
+        &self,
+        form: &Form,
+        kind: impl Fn(&str) -> Option<FewValues>,
+    ) -> Result<Self, String> {
+        let mut settings = self.clone();
+        let chosen = form.all("column").zip(form.all("value")).zip(form.all("meaning"));
+        for ((column, value), text) in chosen {
+            let Some(kind) = kind(column) else { continue };
+            let own = settings.values.entry(column.to_owned()).or_default();
+            match text.trim() {
+                "" => drop(own.remove(value)),
+                text => {
+                    let meaning = kind.meaning(text).ok_or_else(|| unknown(kind, text))?;
+                    own.insert(value.to_owned(), meaning);
+                }
+            }
+        }
+        settings.values.retain(|_, own| !own.is_empty());
+        Ok(settings)
     }
 
     /// The map file for columns with these names.
@@ -193,7 +223,17 @@ impl Settings {
             phones: self.is_strict.then(|| "strict".to_owned()),
             absent: self.absent.clone(),
             map: fields.into_iter().map(|(field, own)| (field, columns(own))).collect(),
+            values: self.values.clone(),
         }
+    }
+}
+
+/// What is said of a text that means nothing in a column of this kind.
+fn unknown(kind: FewValues, text: &str) -> String {
+    match kind {
+        FewValues::Country => format!("{text} is no country: write its name, such as Germany."),
+        FewValues::State => format!("{text}: a user is active or disabled."),
+        FewValues::YesOrNo => format!("{text}: choose yes or no."),
     }
 }
 
@@ -213,6 +253,8 @@ mod tests {
             "attributes.ort" = "Ort"
             "social.github" = "Git"
             display_name = ["Vorname", "Zweitname", "Nachname"]
+            [values.Ort]
+            D = "DE"
         "#;
         let file = MapFile::parse(text).unwrap();
         let names = ["Nachname", "Mail", "Mail 2", "Umsatz", "Ort", "Git", "Zweitname", "Vorname"];

@@ -15,6 +15,7 @@ use tonic::metadata::MetadataMap;
 use super::job::{Job, JobKind};
 use super::options::ImportOptions;
 use super::outcome::{Outcome, RejectReason};
+use super::reasons::words;
 use super::temp_file::{Appender, KeptFile};
 use super::upload::Upload;
 use super::{advice, shown};
@@ -98,12 +99,16 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     outcome.progress = sent.progress;
     outcome.rejected = sent.progress.rejected + sent.rejected_here;
     let reasons = rejects.reasons().into_iter().map(|(name, reason)| RejectReason {
-        name,
+        name: words(&name),
         count: reason.count,
         line: reason.line,
         message: shown(&advice(&reason.message)),
     });
     outcome.reasons = reasons.collect();
+    outcome.layout = rejects.layout().cloned();
+    if outcome.layout.is_some() {
+        outcome.groups = rejects.groups();
+    }
     outcome
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polynym_table::Tally;
+use polynym_table::{FewValues, Tally};
 use tokio::task::AbortHandle;
 
 use super::job::{Job, JobKind};
+use super::options::ImportOptions;
 use super::outcome::Outcome;
 use super::settings::Settings;
 use super::temp_file::KeptFile;
@@ -40,6 +41,10 @@ pub struct Snapshot {
     pub reading: Option<Result<Arc<Reading>, String>>,
     pub dry_run: Option<Arc<Outcome>>,
     pub import: Option<Arc<Outcome>>,
+    /// The options with which the first form begins.
+    pub options: ImportOptions,
+    /// Whether the columns are those that the browser kept from an earlier file.
+    pub is_kept: bool,
 }
 
 /// The content of a file.
@@ -58,6 +63,21 @@ pub struct Reading {
     /// The first rows.
     pub sample: Vec<SampleRow>,
     pub tally: Tally,
+    /// The rows with an identity of an earlier row, and the first of them.
+    pub repeats: (u64, i64),
+    /// The values that are not understood, the most frequent first; then those with a meaning.
+    pub values: Vec<SpecialValue>,
+    /// The columns that have one of few values, by their names.
+    pub kinds: Vec<(String, FewValues)>,
+}
+
+/// A value that is not understood, or was given a meaning.
+#[derive(Clone)]
+pub struct SpecialValue {
+    pub column: String,
+    pub kind: FewValues,
+    pub value: String,
+    pub rows: u64,
 }
 
 /// A row as it would be read.

@@ -201,8 +201,8 @@ impl Drop for Slot<'_> {
 
 fn no_space() -> Failure {
     Failure::Form(format!(
-        "A file has at most {} MiB, and the files of a caller 512 MiB: remove files, or use \
-         `polynym import`.",
+        "A file has at most {} MiB, and the files of a caller 512 MiB: remove files, or \
+         split the file.",
         MAX_FILE_BYTES >> 20
     ))
 }

@@ -13,6 +13,7 @@ use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
 use crate::mutation::read_set::{
     DecideError, Decision, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
 };
+use crate::trial::Trial;
 
 impl Mutation {
     /// The reads that most decisions of this kind need. A store that starts with them rarely has to
@@ -56,6 +57,8 @@ impl Mutation {
     /// # Errors
     /// The reason for rejecting the mutation.
     pub fn decide(&self, read_set: &ReadSet) -> Result<Decision, Error> {
+        let foreseen = self.trial.as_ref().and_then(|trial| after(trial, read_set));
+        let read_set = foreseen.as_ref().unwrap_or(read_set);
         into_decision(self.write_set(read_set).map(|write_set| {
             #[cfg(feature = "test-entity")]
             let write_set = {
@@ -195,7 +198,8 @@ impl Mutation {
             _ => read_set.user(id).map(|record| &record.user),
         });
         let unchanged = user.cloned();
-        WriteSet { unchanged, report: write_set.report, ..WriteSet::unchanged(subject) }
+        let foreseen = self.trial.as_ref().map(|_| write_set.writes).unwrap_or_default();
+        WriteSet { unchanged, report: write_set.report, foreseen, ..WriteSet::unchanged(subject) }
     }
 
     fn create(
@@ -252,6 +256,22 @@ impl Mutation {
             _ => plan_writes(self, read_set, vec![altered], ClaimDiff::new()),
         }
     }
+}
+
+/// A read set as it would be after the earlier mutations of a trial; none if they would not have
+/// changed it.
+fn after(trial: &Trial, read_set: &ReadSet) -> Option<ReadSet> {
+    let users = read_set.users.keys().filter_map(|id| Some((*id, trial.user(*id)?)));
+    let users: Vec<_> = users.collect();
+    let claims = read_set.claims.keys().filter_map(|key| Some((key.clone(), trial.claim(key)?)));
+    let claims: Vec<_> = claims.collect();
+    if users.is_empty() && claims.is_empty() {
+        return None;
+    }
+    let mut after = read_set.clone();
+    after.users.extend(users);
+    after.claims.extend(claims);
+    Some(after)
 }
 
 fn into_decision(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {

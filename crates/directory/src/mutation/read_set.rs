@@ -10,6 +10,7 @@ use crate::error::{Error, NotUndone};
 use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::change::BulkChange;
 use crate::model::bulk::progress::BulkEffect;
+use crate::model::bulk::reads::BulkReads;
 use crate::model::claim::{Claim, ClaimWrite};
 use crate::model::event::Event;
 use crate::model::imported_user::Imported;
@@ -24,25 +25,16 @@ use crate::purge_progress::PurgeProgress;
 use polynym_identifier::IdentityKey;
 
 /// The data that a store has read for a mutation, in one snapshot.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ReadSet {
-    users: HashMap<LocalityId, Option<Record>>,
-    claims: HashMap<IdentityKey, Option<Claim>>,
+    pub(super) users: HashMap<LocalityId, Option<Record>>,
+    pub(super) claims: HashMap<IdentityKey, Option<Claim>>,
     histories: HashMap<HistoryPart, HistoryEvents>,
     tenant: Option<Option<TenantRecord>>,
     has_members: Option<bool>,
     /// The bulk changes of the mutation's tenant.
     pub bulk: BulkReads,
     is_optimistic: bool,
-}
-
-/// The bulk changes that a store has read for a mutation.
-#[derive(Debug, Default)]
-pub struct BulkReads {
-    /// The bulk change of the requested id, or its absence.
-    pub change: Option<Option<BulkChange>>,
-    /// The number of running ones of the mutation's tenant.
-    pub running: Option<usize>,
 }
 
 /// The reads that a decision still needs.
@@ -89,6 +81,8 @@ pub struct WriteSet {
     /// The subject, if it is not written.
     pub(crate) unchanged: Option<User>,
     pub(crate) report: MutationReport,
+    /// What a mutation of a trial would write.
+    pub(crate) foreseen: Vec<Write>,
 }
 
 /// One write. A store has one arm for each.
@@ -148,6 +142,8 @@ pub struct Outcome {
     pub report: MutationReport,
     /// The identities that users lost to others.
     pub takeovers: Vec<Takeover>,
+    /// What a mutation of a trial would write.
+    pub foreseen: Vec<Write>,
 }
 
 /// The results of a mutation besides the user.
@@ -337,6 +333,7 @@ impl WriteSet {
             is_repeated: false,
             unchanged: None,
             report: MutationReport::Nothing,
+            foreseen: Vec::new(),
         }
     }
 
@@ -384,7 +381,8 @@ impl WriteSet {
     /// The outcome for the caller, after the writes.
     pub fn into_outcome(self) -> Outcome {
         let written = self.subject.and_then(|subject| self.user(subject).cloned());
-        Outcome { user: self.unchanged.or(written), report: self.report, takeovers: self.takeovers }
+        let Self { unchanged, report, takeovers, foreseen, .. } = self;
+        Outcome { user: unchanged.or(written), report, takeovers, foreseen }
     }
 }
 

@@ -65,13 +65,17 @@ fn names(tenant: &Tenant, user: &v1::User) -> HashSet<u64> {
     let seed = xxh3_64(tenant.as_str().as_bytes());
     let id = Some(&user.user_id).filter(|id| !id.is_empty());
     let identities = user.identities.iter().filter_map(|identity| identity.identifier.as_ref());
-    let identities = identities.map(|message| {
+    let identities = identities.flat_map(|message| {
         let parsed = raw_identifier(Some(message)).and_then(|raw| Identifier::parse(raw).ok());
-        match parsed {
-            Some(one) => xxh3_64(IdentityKey::new(tenant.as_str(), &one).as_str().as_bytes()),
-            None => xxh3_64_with_seed(&message.encode_to_vec(), seed),
-        }
+        let Some(one) = parsed else {
+            return [Some(xxh3_64_with_seed(&message.encode_to_vec(), seed)), None];
+        };
+        // Of handles that look alike, too, the earlier line decides.
+        let guard = one.guard().map(|guard| IdentityKey::of_guard(tenant.as_str(), &guard));
+        let own = IdentityKey::new(tenant.as_str(), &one);
+        [Some(own), guard].map(|key| key.map(|key| xxh3_64(key.as_str().as_bytes())))
     });
+    let identities = identities.flatten();
     id.map(|id| xxh3_64_with_seed(id.as_bytes(), seed)).into_iter().chain(identities).collect()
 }
 

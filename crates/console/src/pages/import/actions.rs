@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use uuid::Uuid;
 
-use super::files;
 use super::session_files::{path, upload};
-use crate::imports::{self, ImportOptions, JobKind, Plan, Snapshot, Upload};
+use super::{files, values};
+use crate::imports::{self, ImportOptions, JobKind, KeptMappings, Plan, Snapshot, Upload};
 use crate::prelude::*;
 use crate::short_id::ShortId;
 
@@ -21,19 +22,28 @@ pub async fn read(
     let settings = upload.snapshot().settings.with(&form);
     let begun = visit.session.uploads.begin(&upload, JobKind::Read, form.get("request_id"))?;
     if let Some(job) = begun {
-        tokio::spawn(imports::inspect(upload.clone(), job, settings, types));
+        let kept = KeptMappings::default();
+        tokio::spawn(imports::inspect(upload.clone(), job, settings, types, kept));
     }
     Ok(redirect(&path(&visit, &upload)))
 }
 
-/// Begins a dry run.
+/// Begins a dry run. The browser keeps the columns for the mended file.
 pub async fn dry_run(
     visit: Visit,
+    headers: HeaderMap,
     Path((tenant, number)): Path<(String, ShortId)>,
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
-    send(&visit, &upload, JobKind::DryRun, ImportOptions::of(&form), &form).await
+    let sent = send(&visit, &upload, JobKind::DryRun, ImportOptions::of(&form), &form).await?;
+    if !upload.is_table {
+        return Ok(sent);
+    }
+    let state = upload.snapshot();
+    let mut kept = KeptMappings::read(&headers, &visit.caller.name);
+    kept.keep_last(&state.names, &state.settings.map_file(&state.names));
+    Ok(values::with_kept(sent, &visit, &tenant, &kept))
 }
 
 /// Begins the import that the last dry run showed.

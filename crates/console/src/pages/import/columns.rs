@@ -2,8 +2,9 @@
 
 use crate::imports::{ColumnSetting, Reading, Settings, Snapshot, shown};
 
-/// The columns of a page.
+/// The columns of a page, and of one that shows a result, too.
 const PAGE_SIZE: usize = 25;
+const SHORT_PAGE_SIZE: usize = 10;
 /// The words for no value that are shown.
 const MAX_WORDS: usize = 20;
 /// The encodings to choose from.
@@ -25,6 +26,8 @@ pub const SEPARATORS: [&str; 4] = ["comma", "semicolon", "tab", "|"];
 pub struct Columns {
     pub rows: Vec<ColumnRow>,
     pub count: usize,
+    /// The number of columns with a field.
+    pub used: usize,
     /// The first column of the next page.
     pub next: Option<usize>,
     /// The first column of the previous page.
@@ -45,6 +48,8 @@ impl Columns {
         let count = state.settings.columns.len();
         let from = from.min(count);
         let reading = state.reading.as_ref().and_then(|read| read.as_ref().ok());
+        let has_result = state.dry_run.is_some() || state.import.is_some();
+        let page_size = if has_result { SHORT_PAGE_SIZE } else { PAGE_SIZE };
         let example = |n: usize| reading.and_then(|reading| reading.examples.get(n));
         let row = |(index, (name, setting)): (usize, (&String, &ColumnSetting))| ColumnRow {
             index,
@@ -53,10 +58,11 @@ impl Columns {
             setting: setting.clone(),
         };
         let columns = state.names.iter().zip(&state.settings.columns).enumerate();
-        let next = Some(from + PAGE_SIZE).filter(|next| *next < count);
-        let previous = (from > 0).then(|| from.saturating_sub(PAGE_SIZE));
-        let rows = columns.skip(from).take(PAGE_SIZE).map(row).collect();
-        Self { rows, count, next, previous }
+        let next = Some(from + page_size).filter(|next| *next < count);
+        let previous = (from > 0).then(|| from.saturating_sub(page_size));
+        let used = state.settings.columns.iter().filter(|own| !own.choice.is_empty()).count();
+        let rows = columns.skip(from).take(page_size).map(row).collect();
+        Self { rows, count, used, next, previous }
     }
 }
 
@@ -81,6 +87,13 @@ pub fn keys(settings: &Settings, is_table: bool) -> Vec<String> {
 pub fn remarks(reading: &Reading) -> Vec<String> {
     let tally = &reading.tally;
     let mut remarks = Vec::new();
+    let (repeats, line) = reading.repeats;
+    if repeats > 0 {
+        remarks.push(format!(
+            "{repeats} rows, the first in line {line}, have an email, a phone number or another \
+             identity of an earlier row: the check says what becomes of them."
+        ));
+    }
     for (region, count) in &tally.national {
         let region = if region.is_empty() { "no country" } else { region };
         remarks.push(format!("{count} phone numbers in national form are read as of {region}."));

@@ -47,7 +47,7 @@ pub fn map_name(upload: &Upload) -> String {
 }
 
 /// The name of a file without its end, of characters that need no quotes.
-fn stem(upload: &Upload) -> String {
+pub fn stem(upload: &Upload) -> String {
     let stem = upload.name.rsplit_once('.').map_or(&*upload.name, |(stem, _)| stem);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
     let plain: String = stem.chars().map(|c| if is_plain(c) { c } else { '-' }).take(64).collect();

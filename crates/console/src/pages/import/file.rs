@@ -5,18 +5,21 @@ use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Path, Query};
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 use polynym_presentation::count::bytes;
 use polynym_table::Locale;
 use serde::Deserialize;
 use uuid::Uuid;
 
 use super::columns::{self, Columns, ENCODINGS, SEPARATORS};
+use super::mending::GroupView;
 use super::session_files::{path, upload};
+use super::values::{self, ValueView};
 use super::{actions, downloads};
 use crate::frame::Frame;
 use crate::imports::{
-    ColumnSetting, ImportOptions, Job, JobKind, Outcome, Reading, Settings, Snapshot, Upload,
+    ColumnSetting, ImportOptions, Job, JobKind, KeptMappings, MAX_NAME_CHARS, Outcome, Reading,
+    Settings, Snapshot, Upload,
 };
 use crate::render::{Page, render};
 use crate::short_id::ShortId;
@@ -50,7 +53,19 @@ struct FilePage {
     undo: String,
     map_name: String,
     request_id: String,
+    /// The step that is next: 1 to 4, as [`STEPS`].
+    step: usize,
+    /// Whether the columns are those of the last file with the same header.
+    is_kept: bool,
+    /// The names of the mappings that the browser keeps.
+    kept: Vec<String>,
+    values: Vec<ValueView>,
+    countries: Vec<&'static str>,
+    groups: Vec<GroupView>,
 }
+
+/// The steps of an import.
+const STEPS: [&str; 4] = ["File", "Columns", "Check", "Import"];
 
 #[derive(Template)]
 #[template(path = "pages/import/progress.html")]
@@ -69,6 +84,7 @@ struct ProgressView {
     existing: i64,
     rejected: i64,
     rate: u64,
+    time_left: String,
     is_stopping: bool,
 }
 
@@ -89,8 +105,18 @@ impl ProgressView {
             existing: progress.existing,
             rejected: progress.rejected,
             rate: job.rate(),
+            time_left: job.time_left().map(time_left).unwrap_or_default(),
             is_stopping: job.stop.is_set(),
         }
+    }
+}
+
+/// The time that work takes yet, in words.
+fn time_left(left: Duration) -> String {
+    match left.as_secs() {
+        0..10 => "a few seconds left".to_owned(),
+        seconds @ 10..90 => format!("about {} seconds left", seconds.div_ceil(10) * 10),
+        seconds => format!("about {} minutes left", seconds.div_ceil(60)),
     }
 }
 
@@ -104,6 +130,7 @@ pub struct Position {
 /// The page.
 pub async fn page(
     visit: Visit,
+    headers: HeaderMap,
     Path((tenant, number)): Path<(String, ShortId)>,
     Query(Position { from }): Query<Position>,
 ) -> Page {
@@ -114,7 +141,8 @@ pub async fn page(
     if let Some(job) = upload.running() {
         job.wait(PATIENCE).await;
     }
-    Ok(render(&file(&visit, &upload, from)))
+    let kept = KeptMappings::read(&headers, &visit.caller.name);
+    Ok(render(&file(&visit, &upload, from, kept.names())))
 }
 
 /// The progress, for a page that is open; it is loaded again when the work has ended.
@@ -129,7 +157,7 @@ fn progress(upload: &Upload) -> http::Response<axum::body::Body> {
     }
 }
 
-fn file(visit: &Visit, upload: &Upload, from: usize) -> FilePage {
+fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FilePage {
     let progress = upload.running().map(|job| ProgressView::of(&job));
     let state = upload.snapshot();
     let columns = Columns::of(&state, from);
@@ -142,7 +170,20 @@ fn file(visit: &Visit, upload: &Upload, from: usize) -> FilePage {
         None => (None, String::new()),
     };
     let last = state.import.as_ref().or(state.dry_run.as_ref());
+    let read = reading.as_deref();
+    let values = read.map(|read| ValueView::of(read, &state.settings)).unwrap_or_default();
     FilePage {
+        step: match (&state.import, &state.dry_run, &reading) {
+            (Some(_), ..) => 4,
+            (_, Some(_), _) => 3,
+            (.., Some(_)) => 2,
+            _ => 1,
+        },
+        is_kept: state.is_kept,
+        kept,
+        countries: values::countries(&values),
+        values,
+        groups: last.map(|outcome| GroupView::of(outcome)).unwrap_or_default(),
         path: path(visit, upload),
         name: upload.name.clone(),
         size: bytes(upload.file.bytes()),
@@ -152,7 +193,7 @@ fn file(visit: &Visit, upload: &Upload, from: usize) -> FilePage {
         remarks: reading.as_deref().map(columns::remarks).unwrap_or_default(),
         reading,
         error,
-        options: last.map(|outcome| outcome.options.clone()).unwrap_or_default(),
+        options: last.map_or(&state.options, |outcome| &outcome.options).clone(),
         keys,
         undo: undo(upload, state.import.as_deref()),
         settings: state.settings,

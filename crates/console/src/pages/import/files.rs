@@ -21,7 +21,7 @@ use super::form_body::Unused;
 use super::session_files::path;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::imports::{self, JobKind, MAX_FILES, Settings, Slot, Upload, UploadNames};
+use crate::imports::{self, JobKind, KeptMappings, MAX_FILES, Settings, Slot, Upload, UploadNames};
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
 use crate::visit::Visit;
@@ -52,6 +52,8 @@ struct FileRow {
     name: String,
     bytes: String,
     state: &'static str,
+    /// The import, if it can be undone.
+    operation: String,
 }
 
 /// The page.
@@ -84,6 +86,10 @@ fn row(upload: &Upload) -> FileRow {
         name: upload.name.clone(),
         bytes: count::bytes(upload.file.bytes()),
         state: text,
+        operation: state
+            .import
+            .filter(|import| import.has_changed())
+            .map_or_else(String::new, |import| import.operation_id.clone()),
     }
 }
 
@@ -103,6 +109,7 @@ pub async fn upload(visit: Visit, Path(tenant): Path<String>, request: Request) 
 
 async fn receive(visit: &Visit, tenant: &str, request: Request) -> Result<Arc<Upload>, Failure> {
     let types = types(visit, tenant).await?;
+    let kept = KeptMappings::read(request.headers(), &visit.caller.name);
     let unused = Unused::default();
     let form = Multipart::from_request(unused.bound(request), &()).await;
     let mut form = form.map_err(|_| Failure::Form("The form has no file.".to_owned()))?;
@@ -127,7 +134,7 @@ async fn receive(visit: &Visit, tenant: &str, request: Request) -> Result<Arc<Up
                 };
                 field.drain().await?;
                 let upload = received?;
-                begin(visit, &upload, types);
+                begin(visit, &upload, types, kept);
                 return Ok(upload);
             }
             _ => return Err(Failure::Form("The form has an unknown field.".to_owned())),
@@ -224,9 +231,14 @@ impl FileField<'_> {
 }
 
 /// Begins to read a file. If the server has too much work, its page offers it again.
-fn begin(visit: &Visit, upload: &Arc<Upload>, types: BTreeMap<String, ValueType>) {
+fn begin(
+    visit: &Visit,
+    upload: &Arc<Upload>,
+    types: BTreeMap<String, ValueType>,
+    kept: KeptMappings,
+) {
     if let Ok(Some(job)) = visit.session.uploads.begin(upload, JobKind::Read, &upload.request_id) {
-        tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), types));
+        tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), types, kept));
     }
 }
 

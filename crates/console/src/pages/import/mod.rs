@@ -7,7 +7,9 @@ mod downloads;
 mod file;
 mod files;
 mod form_body;
+mod mending;
 mod session_files;
+mod values;
 
 use std::sync::Arc;
 
@@ -25,6 +27,9 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/import", get(files::page).merge(upload))
         .route("/import/{number}", get(file::page))
         .route("/import/{number}/columns", post(actions::read))
+        .route("/import/{number}/values", post(values::set))
+        .route("/import/{number}/kept", post(values::keep))
+        .route("/import/{number}/mend", post(mending::mend))
         .route("/import/{number}/dry-run", post(actions::dry_run))
         .route("/import/{number}/run", post(actions::import))
         .route("/import/{number}/stop", post(actions::stop))

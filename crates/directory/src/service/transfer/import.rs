@@ -6,6 +6,7 @@ mod line;
 mod outcome;
 pub mod raw;
 mod retries;
+mod trial;
 
 use std::sync::Arc;
 
@@ -23,11 +24,13 @@ use crate::mutation::{IdempotencyKey, Mutation, MutationKind, TenantChange, User
 use crate::service::Directory;
 use crate::service::context::{MutationCall, RequestContext};
 use crate::service::purpose::Purpose;
+use crate::trial::Trial;
 use find::Step;
 use outcome::{Draft, imported};
 pub use outcome::{LineOutcome, LineReject, MergedLine};
 use raw::{RawHold, RawUser};
 use retries::Retries;
+use trial::{content, foreseen, is_repeated};
 
 /// Lines to parse before yielding to other tasks.
 const YIELD_EVERY: usize = 32;
@@ -64,6 +67,8 @@ pub struct Import {
     ids: Option<Generator>,
     /// The part of the lines' idempotency keys that names the import.
     key_scope: String,
+    /// What the earlier lines would have written, if none is.
+    trial: Option<Arc<Trial>>,
 }
 
 /// A line with a user.
@@ -90,7 +95,8 @@ impl Directory {
         let ids = options.sequential_ids.then(|| Generator::new(Mode::Sequential));
         let (directory, caller) = (self.clone(), caller.to_owned());
         let key_scope = options.key_scope(&self.ids);
-        Ok(Import { directory, caller, options, ids, key_scope })
+        let trial = options.dry_run.then(Arc::default);
+        Ok(Import { directory, caller, options, ids, key_scope, trial })
     }
 }
 
@@ -208,19 +214,24 @@ impl Import {
         &self,
         lines: impl Iterator<Item = &'l Line<'l>>,
     ) -> Result<Vec<Result<LineOutcome, Error>>, Error> {
-        let mut drafts = Vec::new();
+        let (mut drafts, mut contents) = (Vec::new(), Vec::new());
         for (n, line) in lines.enumerate() {
             if n % YIELD_EVERY == YIELD_EVERY - 1 {
                 tokio::task::yield_now().await;
             }
             drafts.push(self.draft(line).await);
+            contents.push(content(&line.tenant, line.content));
         }
 
         let (mut results, mut mutations, mut mutated) = (Vec::new(), Vec::new(), Vec::new());
-        for step in self.find_users(drafts).await? {
+        for (step, content) in self.find_users(drafts).await?.into_iter().zip(&contents) {
             results.push(match step {
                 Err(error) => Err(error),
                 Ok(Step::Done(outcome)) => Ok(outcome),
+                Ok(Step::Mutate(draft)) if is_repeated(self.trial.as_deref(), *content) => {
+                    let (effect, rejects) = (Some(Effect::Unchanged), draft.rejects);
+                    Ok(LineOutcome { effect, rejects, ..LineOutcome::default() })
+                }
                 Ok(Step::Mutate(draft)) => {
                     let Draft { mutation, rejects } = *draft;
                     let (merged, user) = (merged_line(&mutation), mutation.user_id());
@@ -236,7 +247,11 @@ impl Import {
             let missing = || Err(Error::Internal("a mutation without its outcome".into()));
             let outcome = outcomes.next().unwrap_or_else(missing);
             let begun = std::mem::replace(&mut results[n], Ok(LineOutcome::default()));
-            results[n] = begun.and_then(|line| imported(line, outcome?));
+            results[n] = begun.and_then(|line| {
+                let outcome = foreseen(self.trial.as_deref(), outcome?);
+                self.trial.iter().for_each(|trial| trial.put_request(contents[n]));
+                imported(line, outcome)
+            });
         }
         Ok(results)
     }
@@ -293,7 +308,8 @@ impl Import {
         let user = ImportedUser { reimport: self.options.reimport.clone(), ..parsed.user };
         let request = self.request(tenant, *content).filter(|_| !self.options.dry_run);
         let kind = MutationKind::User(id, UserChange::Import(Box::new(user)));
-        let mutation = Mutation { rules, request, ..directory.mutation(call, kind, known)? };
+        let trial = self.trial.clone();
+        let mutation = Mutation { rules, request, trial, ..directory.mutation(call, kind, known)? };
         Ok(Box::new(Draft { mutation, rejects: parsed.rejects }))
     }
 
@@ -347,8 +363,10 @@ impl Import {
         let (policies, limits) = (&*known.policies, self.directory.limits);
         let parser = line::Parser { rules, now, tenant: &tenant, policies, limits };
         let kind = MutationKind::ImportHold(parser.hold(raw)?);
-        let mutation = Mutation { rules, ..self.directory.mutation(call, kind, known)? };
-        self.directory.backend.mutations.mutate(mutation).await
+        let trial = self.trial.clone();
+        let mutation = Mutation { rules, trial, ..self.directory.mutation(call, kind, known)? };
+        let outcome = self.directory.backend.mutations.mutate(mutation).await?;
+        Ok(foreseen(self.trial.as_deref(), outcome))
     }
 
     async fn try_tenant(&self, tenant: Tenant, imported: ImportedTenant) -> Result<Effect, Error> {

@@ -123,14 +123,25 @@ impl Import {
                     let identifiers =
                         imported.identities.iter().map(|identity| &identity.new.identifier);
                     let named = identifiers.filter(|one| self.options.reimport.finds_by(one));
-                    keys.extend(named.map(|one| (n, IdentityKey::new(tenant.as_str(), one))));
+                    for key in named.map(|one| IdentityKey::new(tenant.as_str(), one)) {
+                        match self.trial.as_ref().and_then(|trial| trial.claim(&key)) {
+                            None => keys.push((n, key)),
+                            Some(claim) => {
+                                let owner = claim.and_then(|claim| claim.resolves_to());
+                                let own = ids.entry(tenant).or_insert_with(Vec::new);
+                                own.extend(owner.map(|owner| (n, owner)));
+                            }
+                        }
+                    }
                 }
             }
         }
 
         let mut owners = self.by_keys(&keys).await?;
         for (tenant, ids) in ids {
-            owners.extend(self.by_ids(tenant, &ids).await?);
+            for (n, users) in self.by_ids(tenant, &ids).await? {
+                owners.entry(n).or_default().extend(users);
+            }
         }
         let searches = searches.into_iter().map(|(n, tenant, name, value)| async move {
             Ok::<_, Error>((n, self.by_attribute(tenant, name, value).await?))
@@ -154,7 +165,8 @@ impl Import {
             let count = resolved.found.len().max(1);
             for ((n, _), found) in rest.iter().zip(resolved.found) {
                 if let Some(found) = found? {
-                    owners.entry(*n).or_default().push(decoded(&found.user)?);
+                    let user = self.foreseen_user(decoded(&found.user)?);
+                    owners.entry(*n).or_default().extend(user);
                 }
             }
             rest = rest.get(count..).unwrap_or_default();
@@ -168,7 +180,17 @@ impl Import {
         ids: &[(usize, LocalityId)],
     ) -> Result<Vec<(usize, Vec<User>)>, Error> {
         let lookups = &self.directory.backend.lookups;
-        let (mut users, mut rest) = (Vec::new(), ids);
+        let (mut users, mut unread) = (Vec::new(), Vec::new());
+        for (n, id) in ids {
+            match self.trial.as_ref().and_then(|trial| trial.user(*id)) {
+                None => unread.push((*n, *id)),
+                Some(record) => {
+                    let record = record.filter(|record| record.user.tenant == *tenant);
+                    users.extend(record.map(|record| (*n, vec![record.user])));
+                }
+            }
+        }
+        let mut rest = &*unread;
         while !rest.is_empty() {
             let wanted: Vec<_> = rest.iter().map(|(_, id)| *id).collect();
             let found = lookups.get(tenant, &wanted, View::Full).await?;
@@ -190,13 +212,22 @@ impl Import {
         name: &str,
         value: Scalar,
     ) -> Result<Vec<User>, Error> {
-        let path = AccessPath::Equals { field: Field::Attribute(name.to_owned()), value };
+        let own = Field::Attribute(name.to_owned());
+        let path = AccessPath::Equals { field: own, value: value.clone() };
         let search = &self.directory.backend.search;
         let found = search.search(tenant, &path, None, 2, View::Full).await?;
         if let Some(id) = found.unreadable().next() {
             return Err(Error::Internal(format!("the user {id} cannot be read").into()));
         }
-        Ok(found.into_readable().map(|found| found.user).collect())
+        let users = found.into_readable().filter_map(|found| self.foreseen_user(found.user));
+        let has = |user: &User| user.attributes.get(name).and_then(scalar).as_ref() == Some(&value);
+        Ok(users.filter(has).collect())
+    }
+
+    /// A user as it would be after the earlier lines of a dry run; none if it would be removed.
+    fn foreseen_user(&self, user: User) -> Option<User> {
+        let foreseen = self.trial.as_ref().and_then(|trial| trial.user(user.id));
+        foreseen.map_or(Some(user), |record| record.map(|record| record.user))
     }
 }
 
