@@ -74,7 +74,9 @@ impl Trial {
 
     /// Remembers the claim under a key as it would be; none if it would be free.
     pub fn put_claim(&self, key: IdentityKey, claim: Option<Claim>) {
-        self.add(ENTRY_BYTES + key.as_str().len(), |half| drop(half.claims.insert(key, claim)));
+        self.add(ENTRY_BYTES + key.as_str().len(), |half| {
+            half.claims.insert(key, claim);
+        });
     }
 
     /// Remembers that the request with this hash would have taken effect.

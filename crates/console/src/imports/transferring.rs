@@ -98,6 +98,12 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     }
     outcome.progress = sent.progress;
     outcome.rejected = sent.progress.rejected + sent.rejected_here;
+    describe_rejects(&mut outcome, &rejects);
+    outcome
+}
+
+/// Adds the reasons of the rejects, and those of a table by its columns.
+fn describe_rejects(outcome: &mut Outcome, rejects: &Rejects) {
     let reasons = rejects.reasons().into_iter().map(|(name, reason)| RejectReason {
         name: words(&name),
         count: reason.count,
@@ -109,7 +115,6 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     if outcome.layout.is_some() {
         outcome.groups = rejects.groups();
     }
-    outcome
 }
 
 /// Lines that are being sent.
