@@ -82,8 +82,8 @@ async fn values_that_are_not_understood_get_a_meaning() {
             ("meaning", "Germany"),
         ])
     };
-    let wrong = browser.post(&values, &form("Austrai").collect::<Vec<_>>()).await;
-    wrong.assert_has(&["Austrai is no country"]);
+    let wrong = browser.post(&values, &form("Atlantis").collect::<Vec<_>>()).await;
+    wrong.assert_has(&["Atlantis is no country"]);
     let page = browser.post(&values, &form("Österreich").collect::<Vec<_>>()).await;
     let page = settled(&mut browser, page).await;
     page.assert_has(&["No errors found", "<span class=\"good\">chosen</span>"]);
