@@ -81,7 +81,7 @@ async fn periods_have_buttons_and_times_have_offsets() {
         assert_eq!((page.status, lines(&page)), (200, 3), "{local} {offset}");
     }
     let wrong = browser.post(AUDIT, &[("from", "2026-01-31 12:00 +25:99")]).await;
-    wrong.assert_has(&["From: not a time. Write 2026-01-31, 2026-01-31 12:00 or"]);
+    wrong.assert_has(&["From: not a time. Write 2026-01-31, 2026-01-31 12:00, or"]);
     assert_eq!(wrong.status, 422);
     let history = format!("{HOME}/users/{}/history?from=2026-01-31T12:00%2B02:00", ids[0]);
     browser.get(&history).await.assert_has(&["<h3>disabled</h3>"]);
