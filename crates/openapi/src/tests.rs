@@ -93,7 +93,7 @@ fn values_have_the_forms_of_the_json_mapping() {
     );
     let event = &schemas["Event"];
     assert_eq!(event["properties"]["sequence"]["type"], json!(["string", "integer"]));
-    assert_eq!(event["oneOf"].as_array().unwrap().len(), 18);
+    assert_eq!(event["oneOf"].as_array().unwrap().len(), 19);
     let history = &schemas["ListHistoryRequest"];
     assert_eq!(history["unevaluatedProperties"], false);
 }
