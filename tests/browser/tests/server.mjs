@@ -54,7 +54,7 @@ describe("the server", () => {
     }
     await event.first().waitFor();
     await check(page);
-    await event.first().getByRole("link", { name: userId }).click();
+    await event.first().getByRole("link", { name: "Ann", exact: true }).click();
     await heading(page, "Ann");
   });
 });
