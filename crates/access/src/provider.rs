@@ -21,7 +21,7 @@ const MAX_BYTES: usize = 512;
 /// The longest session: that of every caller of the console.
 const MAX_SESSION: Duration = Duration::from_secs(8 * 60 * 60);
 const MIN_SESSION: Duration = Duration::from_secs(60);
-/// What a provider may be asked to do with somebody who has a session there.
+/// The values of `prompt`: how a provider treats somebody who has a session there.
 const PROMPTS: [&str; 3] = ["login", "consent", "select_account"];
 
 /// The provider, and what its groups may do.
@@ -37,9 +37,9 @@ pub struct IdentityProvider {
     pub name: String,
     /// The claims from which people have their names and groups.
     pub claims: ClaimNames,
-    /// What is asked for beside `openid`.
+    /// The scopes to ask for beside `openid`.
     pub scopes: Vec<String>,
-    /// What the provider is asked to do with somebody who has a session there.
+    /// How the provider treats somebody who has a session there; by default as it likes.
     pub prompt: Option<String>,
     /// The longest session; by default it ends with the provider's token.
     pub session: Option<Duration>,

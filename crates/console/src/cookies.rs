@@ -1,5 +1,7 @@
 //! Cookies: the session's id, and preferences (RFC 6265).
 
+use std::borrow::Cow;
+
 use cookie::{Cookie, SameSite};
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
@@ -35,17 +37,11 @@ impl SessionCookie {
 
     /// The header that removes the cookie.
     pub fn remove(self) -> Option<HeaderValue> {
-        let mut cookie = Cookie::new(self.name(), "");
-        cookie.make_removal();
-        self.header(cookie)
+        self.header(removed(self.name()))
     }
 
-    fn header(self, mut cookie: Cookie<'_>) -> Option<HeaderValue> {
-        cookie.set_http_only(true);
-        cookie.set_same_site(SameSite::Strict);
-        cookie.set_secure(self.is_tls);
-        cookie.set_path("/");
-        HeaderValue::try_from(cookie.to_string()).ok()
+    fn header(self, cookie: Cookie<'_>) -> Option<HeaderValue> {
+        secret(cookie, SameSite::Strict, self.is_tls)
     }
 }
 
@@ -82,18 +78,28 @@ impl PendingCookie {
 
     /// The header that removes the cookie.
     pub fn remove(self) -> Option<HeaderValue> {
-        let mut cookie = Cookie::new(self.name(), "");
-        cookie.make_removal();
-        self.header(cookie)
+        self.header(removed(self.name()))
     }
 
-    fn header(self, mut cookie: Cookie<'_>) -> Option<HeaderValue> {
-        cookie.set_http_only(true);
-        cookie.set_same_site(SameSite::Lax);
-        cookie.set_secure(self.is_tls);
-        cookie.set_path("/");
-        HeaderValue::try_from(cookie.to_string()).ok()
+    fn header(self, cookie: Cookie<'_>) -> Option<HeaderValue> {
+        secret(cookie, SameSite::Lax, self.is_tls)
     }
+}
+
+/// The header of a cookie that no script sees.
+fn secret(mut cookie: Cookie<'_>, same_site: SameSite, is_tls: bool) -> Option<HeaderValue> {
+    cookie.set_http_only(true);
+    cookie.set_same_site(same_site);
+    cookie.set_secure(is_tls);
+    cookie.set_path("/");
+    HeaderValue::try_from(cookie.to_string()).ok()
+}
+
+/// A cookie that removes the one of this name.
+fn removed<'n>(name: impl Into<Cow<'n, str>>) -> Cookie<'n> {
+    let mut cookie = Cookie::new(name, "");
+    cookie.make_removal();
+    cookie
 }
 
 /// A preference that the browser keeps.

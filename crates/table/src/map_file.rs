@@ -64,7 +64,7 @@ pub struct MapFile {
     /// The column or columns of each field.
     #[serde(default)]
     pub map: BTreeMap<String, FieldColumns>,
-    /// What the values of columns mean: `D` is `DE` in a column of countries.
+    /// The meanings of values: `D` is `DE` in a column of countries.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: Meanings,
 }

@@ -49,7 +49,7 @@ pub struct Options {
     pub types: BTreeMap<String, ValueType>,
     /// Whether users lose what a row lacks, so that an error of a spreadsheet is no empty cell.
     pub replaces: bool,
-    /// What the values of columns mean that are written in other ways.
+    /// The meanings of values that are not understood by themselves.
     pub meanings: Meanings,
 }
 

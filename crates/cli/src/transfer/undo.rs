@@ -117,7 +117,7 @@ fn print(
     output::print(&format!("{text}\n"))
 }
 
-/// What has to be undone first.
+/// The sentence about an operation that has to be undone first.
 fn blocked(Line { operation_id, caller, what, users, .. }: &Line) -> String {
     let (operation_id, caller) = (printable(operation_id), printable(caller));
     let count = if *users == 1 { "1 user".to_owned() } else { format!("{users} users") };

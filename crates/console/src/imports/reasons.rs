@@ -1,6 +1,6 @@
 //! The reasons of rejects in the words of people.
 
-/// What a reason says; its own words for one that is not known.
+/// A reason in words; a reason that is not known stays as it is.
 pub fn words(reason: &str) -> String {
     const WORDS: [(&str, &str); 14] = [
         ("IDENTIFIER_INVALID", "Not in the form of such a value"),

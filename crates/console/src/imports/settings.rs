@@ -31,7 +31,7 @@ pub struct Settings {
     pub absent: Option<String>,
     /// The choice for each column; none to guess them.
     pub columns: Vec<ColumnSetting>,
-    /// What the values of columns mean that are written in other ways.
+    /// The meanings of values that are not understood by themselves.
     pub values: Meanings,
 }
 
@@ -228,7 +228,7 @@ impl Settings {
     }
 }
 
-/// What is said of a text that means nothing in a column of this kind.
+/// The error for a text that is no value of a column of this kind.
 fn unknown(kind: FewValues, text: &str) -> String {
     match kind {
         FewValues::Country => format!("{text} is no country: write its name, such as Germany."),

@@ -11,7 +11,7 @@ use crate::field::{Field, ValueType};
 use crate::regions::region;
 use crate::value::state;
 
-/// What the values of columns mean: by the names of columns, then by the values.
+/// The meanings of values: by the names of columns, then by the values.
 pub type Meanings = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The kind of a column that has one of few values.

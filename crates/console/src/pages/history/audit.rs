@@ -116,7 +116,8 @@ async fn show(
     let request = v1::ListEventsRequest { page_token: after, ..asked.request(&tenant)? };
     let commands = commands(&tenant, &request);
     let client = visit.client(&tenant);
-    // What changes while the list is read comes twice rather than never.
+    // The stream begins before the list is read, so that no change is missed in between. A change
+    // may come twice.
     let live = match is_first && live == "on" {
         true => audit_live::token(&client, &request).await?,
         false => String::new(),

@@ -1,5 +1,6 @@
 //! Lines of the audit as a stream for scripts: changes as they happen, with names.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
@@ -17,6 +18,7 @@ use crate::frame::Frame;
 use crate::pages::events::{EventLines, follow_events};
 use crate::short_id::ShortId;
 use crate::views::audit::{Day, Lines};
+use crate::views::event::user_ids;
 use crate::visit::Visit;
 
 #[derive(Template)]
@@ -105,15 +107,9 @@ impl EventLines for AuditLines {
 }
 
 /// The present names of the users of events; none if they cannot be read.
-async fn names(
-    client: &Client,
-    events: &[v1::Event],
-) -> std::collections::BTreeMap<String, String> {
-    let other = |event: &v1::Event| event.change_set().map(|set| set.other_user_id.clone());
-    let ids = events.iter().flat_map(|event| [Some(event.user_id.clone()), other(event)]);
-    let mut ids: Vec<_> = ids.flatten().filter(|id| !id.is_empty()).collect();
-    ids.sort_unstable();
-    ids.dedup();
+async fn names(client: &Client, events: &[v1::Event]) -> BTreeMap<String, String> {
+    let ids: BTreeSet<_> = user_ids(events).filter(|id| !id.is_empty()).collect();
+    let ids: Vec<_> = ids.into_iter().map(str::to_owned).collect();
     let paths = ["user_id", "display_name"].map(str::to_owned).into();
     let request = v1::BatchGetUsersRequest {
         user_ids: ids.clone(),

@@ -53,7 +53,7 @@ struct Undone {
     reverted: i64,
     kept: Vec<KeptUser>,
     kept_count: usize,
-    /// What has to be undone first, once all is read.
+    /// The operations that have to be undone first, once all is read.
     blockers: Vec<Line>,
     /// The reason why it ended early; empty if it did not.
     error: String,
