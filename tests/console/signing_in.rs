@@ -77,6 +77,23 @@ async fn a_form_of_a_lost_session_is_kept() {
 }
 
 #[tokio::test]
+async fn parts_of_pages_end_with_their_session() {
+    let site = GuardedSite::start(&[("ana", "admin", "*")]);
+    let mut browser = site.browser("ana").await;
+    browser.post("/console/sign-out", &[]).await;
+    browser.headers = vec![("hx-request", "true".to_owned())];
+    let panels = ["/console/health", "/console/t/default/import/1", "/console/t/default/bulk/1"];
+    for panel in panels {
+        let part = browser.get(panel).await;
+        assert_eq!((part.status, &*part.text), (401, ""), "{panel}");
+        assert_eq!(part.response.header("hx-refresh"), "true", "{panel}");
+    }
+    let typed = browser.post(&format!("{HOME}/search"), &[("q", "@joe")]).await;
+    assert_eq!((typed.status, &*typed.text), (401, ""));
+    assert!(!typed.response.headers.contains_key("hx-refresh"));
+}
+
+#[tokio::test]
 async fn pages_are_protected() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;

@@ -59,6 +59,11 @@ impl From<Error> for Failure {
 }
 
 impl Failure {
+    /// Whether nobody is signed in.
+    pub fn is_signed_out(&self) -> bool {
+        matches!(self, Self::SignedOut)
+    }
+
     /// The status of the page.
     pub fn status(&self) -> StatusCode {
         match self {

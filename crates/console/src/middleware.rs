@@ -130,6 +130,9 @@ async fn respond(
 ) -> Response<Body> {
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<Shown>() {
+        Some(Shown(failure)) if failure.is_signed_out() && context.is_partial => {
+            sign_in::instead_of_part()
+        }
         Some(Shown(failure)) => error::answer(&failure, frame(visit.as_ref(), context)),
         None => response,
     }

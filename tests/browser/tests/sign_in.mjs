@@ -94,6 +94,24 @@ describe("signing in", () => {
     });
   }
 
+  test("an ended session leaves what somebody types alone, and ends panels", async () => {
+    const server = await guardedServer();
+    await visit(server, {}, async (page, { context }) => {
+      await signIn(page, server.credentials.tokens.viewer, "/console/t/default/");
+      const health = await context.newPage();
+      await health.goto("/console/health");
+      await heading(health, "Health");
+      await context.clearCookies();
+      const typed = page.waitForResponse((response) => response.status() === 401);
+      await page.getByRole("searchbox").fill("@joe");
+      await typed;
+      await health.getByLabel("Token").waitFor();
+      assert.equal(new URL(health.url()).searchParams.get("next"), "/console/health");
+      assert.equal(await page.getByLabel("Token").count(), 0);
+      assert.equal(await page.getByRole("searchbox").inputValue(), "@joe");
+    });
+  });
+
   test("the page is accessible", async () => {
     const server = await guardedServer();
     await visit(server, {}, async (page) => {

@@ -22,7 +22,7 @@ struct ErrorPage {
 
 /// The answer to a request that failed: a page, or the way to sign in.
 pub fn answer(failure: &Failure, frame: Frame) -> Response<Body> {
-    if let Failure::SignedOut = failure {
+    if failure.is_signed_out() {
         return redirect(&sign_in::address(frame.base(), frame.path()));
     }
     page(failure, frame)

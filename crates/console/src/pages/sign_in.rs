@@ -69,9 +69,20 @@ pub async fn page(
     Ok(form(&shared, context, &next, String::new(), ""))
 }
 
-/// The page for a form that was sent without a session, with the form if it is kept.
+/// The answer to a script that asks for a part of a page, by a session that has ended: the page is
+/// loaded again, which leads to signing in.
+pub fn instead_of_part() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::UNAUTHORIZED;
+    response.headers_mut().insert("hx-refresh", HeaderValue::from_static("true"));
+    response
+}
+
+/// The page for a form that was sent without a session, with the form if it is kept. While somebody
+/// types, nothing: the page stays until the form is sent.
 pub fn with_form(shared: &Shared, context: Context, kept: Option<String>) -> Response<Body> {
     let mut response = match kept {
+        _ if context.is_partial => Response::new(Body::empty()),
         Some(kept) => {
             let next = context.path.clone();
             form(shared, context, &next, kept, "Your session has ended. Your form is kept.")
