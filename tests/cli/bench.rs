@@ -102,9 +102,15 @@ fn number(report: &Value, key: &str) -> f64 {
 #[test]
 fn every_mode_measures_without_errors() {
     let (server, _folder) = server();
-    for (mode, identifiers) in
-        [("health", 0.0), ("resolve", 1.0), ("batch", 20.0), ("create", 3.0), ("link", 1.0)]
-    {
+    for (mode, identifiers) in [
+        ("health", 0.0),
+        ("resolve", 1.0),
+        ("batch", 20.0),
+        ("find", 1.0),
+        ("audit", 1.0),
+        ("create", 3.0),
+        ("link", 1.0),
+    ] {
         let report = bench(&server, mode, &["--users", "150", "--batch", "20"]);
         let calls = number(&report, "calls_per_second");
         assert!(calls > 0.0, "{mode}: {report}");

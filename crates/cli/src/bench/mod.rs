@@ -6,6 +6,7 @@
 //! lock or hash map for each call. `health` runs the same loop around a call that does nothing,
 //! which is the upper bound.
 
+mod audit;
 mod bench_tenant;
 mod caller;
 mod change;
@@ -33,6 +34,7 @@ use super::client::connection;
 use super::failure::Failure;
 use super::output;
 use crate::config::{Bench, Flags, Purpose};
+use audit::Audit;
 use caller::Caller;
 use change::{Create, Link};
 use find::Find;
@@ -48,7 +50,7 @@ Examples:
   polynym bench health --concurrency 64 --json
   polynym bench remove
 
-`resolve`, `batch`, `find` and `link` first load the users that are missing. The users of `create`
+`resolve`, `batch`, `find`, `audit` and `link` first load the users that are missing. The users of `create`
 stay; `link` unlinks what it links. All users are in a tenant that this command creates; it writes
 to no other tenant. `remove` deletes it.";
 
@@ -68,6 +70,8 @@ enum Mode {
     Batch,
     /// Find users by names, by starts of addresses, by pasted addresses, and with a wrong letter.
     Find,
+    /// List the newest changes of all users.
+    Audit,
     /// Register new users.
     Create,
     /// Link new identifiers to users, and unlink them, in turn.
@@ -83,7 +87,7 @@ impl Mode {
     const fn items(self, batch: usize) -> usize {
         match self {
             Self::Health | Self::Remove => 0,
-            Self::Resolve | Self::Find | Self::Link => 1,
+            Self::Resolve | Self::Find | Self::Audit | Self::Link => 1,
             Self::Batch => batch,
             Self::Create => numbered_user::KINDS,
         }
@@ -105,14 +109,13 @@ pub async fn run(command: Run) -> Result<(), Failure> {
         return remove(&session).await;
     }
 
-    let is_look_up = matches!(command.mode, Mode::Resolve | Mode::Batch | Mode::Find);
-    let writes =
-        matches!(command.mode, Mode::Create | Mode::Link) || is_look_up && !settings.loaded;
+    let is_read = matches!(command.mode, Mode::Resolve | Mode::Batch | Mode::Find | Mode::Audit);
+    let writes = matches!(command.mode, Mode::Create | Mode::Link) || is_read && !settings.loaded;
     if writes {
         bench_tenant::claim(&session).await?;
     }
 
-    if is_look_up && !settings.loaded {
+    if is_read && !settings.loaded {
         load::ensure(users, &caller).await?;
     }
     let targets = Arc::new(Targets::new(&settings));
@@ -130,6 +133,7 @@ pub async fn run(command: Run) -> Result<(), Failure> {
             measure(&settings, |n| Batch::new(caller(n), targets.clone(), settings.batch)).await
         }
         Mode::Find => measure(&settings, |n| Find::new(caller(n), targets.clone())).await,
+        Mode::Audit => measure(&settings, |n| Audit(caller(n))).await,
         Mode::Link => {
             let ids = Arc::new(load::ensure(users, &caller).await?);
             let run = numbered_user::new_run();
