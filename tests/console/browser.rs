@@ -54,6 +54,8 @@ impl Site {
 
 /// A browser.
 pub struct Browser {
+    /// The address of its site.
+    url: String,
     client: HttpClient,
     cookies: Vec<(String, String)>,
     /// Headers of every request.
@@ -114,7 +116,7 @@ impl Browser {
     /// Opens a browser without cookies for this listener.
     pub async fn connect(url: &str) -> Self {
         let client = HttpClient::connect(url, Version::HTTP_11).await;
-        Self { client, cookies: Vec::new(), headers: Vec::new() }
+        Self { url: url.to_owned(), client, cookies: Vec::new(), headers: Vec::new() }
     }
 
     /// Opens a page, and follows redirects.
@@ -138,7 +140,7 @@ impl Browser {
         self.post(path, &all).await
     }
 
-    /// Sends a request, and follows redirects.
+    /// Sends a request, and follows redirects within the site.
     pub async fn send(&mut self, mut request: Request<Full<bytes::Bytes>>) -> Answer {
         loop {
             let path = request.uri().to_string();
@@ -148,12 +150,14 @@ impl Browser {
             }
             let response = self.client.send(request).await;
             self.keep_cookies(&response);
-            let Some(next) = response.headers.get(LOCATION) else {
+            let next = response.headers.get(LOCATION).map(|next| next.to_str().unwrap());
+            let next = next.map(|next| next.strip_prefix(&self.url).unwrap_or(next));
+            let Some(next) = next.filter(|next| next.starts_with('/')) else {
                 let text = String::from_utf8_lossy(&response.body).into_owned();
                 return Answer { status: response.status, path, text, response };
             };
-            assert_eq!(response.status, 303, "{path}");
-            request = Request::get(next.to_str().unwrap()).body(Full::default()).unwrap();
+            assert!([302, 303].contains(&response.status), "{path}");
+            request = Request::get(next).body(Full::default()).unwrap();
         }
     }
 

@@ -1,6 +1,7 @@
 //! People sign in by a provider.
 
 mod faults;
+mod keycloak;
 mod keys;
 mod lies;
 mod provider;
