@@ -2,9 +2,13 @@
 
 use std::borrow::Cow;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use cookie::{Cookie, SameSite};
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// The name of the session's cookie. Under TLS, the prefix lets a browser accept it from this host
 /// alone.
@@ -115,6 +119,30 @@ pub fn preference_cookie(name: &str, value: &str, path: &str) -> Option<HeaderVa
     cookie.set_path(path);
     cookie.set_max_age(cookie::time::Duration::days(PREFERENCE_DAYS));
     HeaderValue::try_from(cookie.to_string()).ok()
+}
+
+/// The maximum bytes of a list that the browser keeps: it refuses cookies above 4,096 with name and
+/// path.
+const MAX_LIST_BYTES: usize = 3_600;
+
+/// A list that the browser keeps, as JSON; empty if it keeps none that can be read.
+pub fn kept_list<T: DeserializeOwned + Default>(headers: &HeaderMap, name: &str) -> T {
+    let json = preference(headers, name).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
+    json.and_then(|json| serde_json::from_slice(&json).ok()).unwrap_or_default()
+}
+
+/// Whether a browser keeps a list as long as this one.
+pub fn is_kept(list: &impl Serialize) -> bool {
+    list_text(list).len() <= MAX_LIST_BYTES
+}
+
+/// The header that keeps a list in the browser.
+pub fn list_cookie(name: &str, list: &impl Serialize, path: &str) -> Option<HeaderValue> {
+    preference_cookie(name, &list_text(list), path)
+}
+
+fn list_text(list: &impl Serialize) -> String {
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(list).unwrap_or_default())
 }
 
 fn value(headers: &HeaderMap, name: &str) -> Option<String> {

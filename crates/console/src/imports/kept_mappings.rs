@@ -1,16 +1,12 @@
 //! Mappings of columns that the browser keeps: those of the last files, for the mended ones, and
 //! those with names. They outlive the session and the server, and belong to a caller and a tenant.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue};
 use polynym_table::{MapFile, REJECT_COLUMNS};
 use serde::{Deserialize, Serialize};
 
-use crate::cookies::{preference, preference_cookie};
+use crate::cookies::{is_kept, kept_list, list_cookie};
 
-/// The bytes of the cookie: browsers keep at most 4,096 with its name.
-const MAX_COOKIE_BYTES: usize = 3_800;
 /// The mappings with names, and those of the last files.
 const MAX_NAMED: usize = 8;
 const MAX_LAST: usize = 3;
@@ -43,10 +39,8 @@ impl KeptMappings {
     /// The mappings that a request brings.
     pub fn read(headers: &HeaderMap, caller: &str) -> Self {
         let cookie = format!("polynym_maps_{}", hash(&[caller.to_owned()]));
-        let text = preference(headers, &cookie).filter(|text| text.len() <= MAX_COOKIE_BYTES);
-        let bytes = text.and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
-        let all = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let mut own = Self { cookie, all: all.unwrap_or_default() };
+        let all = kept_list(headers, &cookie);
+        let mut own = Self { cookie, all };
         own.fit();
         own
     }
@@ -106,19 +100,14 @@ impl KeptMappings {
 
     /// The header that keeps the mappings, for the pages below a path.
     pub fn header(&self, path: &str) -> Option<HeaderValue> {
-        preference_cookie(&self.cookie, &self.text(), path)
-    }
-
-    fn text(&self) -> String {
-        serde_json::to_vec(&self.all).map_or_else(|_| String::new(), |b| URL_SAFE_NO_PAD.encode(b))
+        list_cookie(&self.cookie, &self.all, path)
     }
 
     /// Forgets the oldest until the rest fits: those of files before those with names.
     fn fit(&mut self) {
         loop {
             let last = self.all.iter().filter(|kept| kept.name.is_empty()).count();
-            let is_large = self.text().len() > MAX_COOKIE_BYTES;
-            if !is_large && last <= MAX_LAST {
+            if is_kept(&self.all) && last <= MAX_LAST {
                 return;
             }
             let oldest = self.all.iter().rposition(|kept| kept.name.is_empty() || last == 0);
@@ -190,7 +179,7 @@ mod tests {
         let mut kept = KeptMappings::read(&HeaderMap::new(), "ana");
         for n in 1..20 {
             kept.keep_last(&names(n), &file);
-            assert!(kept.text().len() <= MAX_COOKIE_BYTES);
+            assert!(is_kept(&kept.all));
         }
         assert!(kept.of_columns(&names(19)).is_some() && kept.of_columns(&names(1)).is_none());
         let fits = (0..20).take_while(|n| kept.keep(&format!("n{n}"), &names(20), &file).is_ok());

@@ -3,23 +3,19 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, Response};
 use serde::{Deserialize, Serialize};
 
 use super::order::{Order, Ordered};
 use crate::console::Shared;
-use crate::cookies::{preference, preference_cookie};
+use crate::cookies::{is_kept, kept_list, list_cookie};
 use crate::prelude::*;
 use crate::short_id::{ShortId, new_id};
 
 const COOKIE: &str = "polynym_searches";
 /// The maximum number of searches that a caller saves in a tenant.
 const MAX_SEARCHES: usize = 20;
-/// The maximum bytes of all searches: browsers refuse cookies above 4,096.
-const MAX_BYTES: usize = 3_600;
 /// The maximum characters of a name.
 const MAX_NAME: usize = 60;
 
@@ -46,13 +42,7 @@ pub struct SavedSearches(Vec<SavedSearch>);
 impl SavedSearches {
     /// Those that a browser has for the tenant of the page.
     pub fn of(headers: &HeaderMap) -> Self {
-        let json = preference(headers, COOKIE).and_then(|text| URL_SAFE_NO_PAD.decode(text).ok());
-        let kept = json.and_then(|json| serde_json::from_slice(&json).ok());
-        kept.unwrap_or_default()
-    }
-
-    fn text(&self) -> String {
-        URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
+        kept_list(headers, COOKIE)
     }
 
     /// Those of a caller, by name.
@@ -89,7 +79,7 @@ impl SavedSearches {
         }
         let caller = new.caller.clone();
         self.0.push(new);
-        while self.text().len() > MAX_BYTES {
+        while !is_kept(self) {
             let Some(other) = self.0.iter().position(|saved| saved.caller != caller) else {
                 return Err(Failure::Form(
                     "Your saved searches in this tenant are as long as a browser keeps them. \
@@ -114,7 +104,7 @@ impl SavedSearches {
         mut response: Response<axum::body::Body>,
     ) -> Page {
         let path = format!("{}/t/{tenant}", shared.base);
-        if let Some(cookie) = preference_cookie(COOKIE, &self.text(), &path) {
+        if let Some(cookie) = list_cookie(COOKIE, self, &path) {
             response.headers_mut().append(SET_COOKIE, cookie);
         }
         Ok(response)
@@ -187,7 +177,7 @@ mod tests {
         let mut searches = SavedSearches::default();
         let odd = r#"attributes."té; ,am" = "\"山\"""#;
         searches.add(search("ann", "Ünïcode; x=1", odd)).unwrap();
-        let cookie = preference_cookie(COOKIE, &searches.text(), "/console/t/a").unwrap();
+        let cookie = list_cookie(COOKIE, &searches, "/console/t/a").unwrap();
         let pair = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
         let mut headers = HeaderMap::new();
         headers.insert(http::header::COOKIE, pair.parse().unwrap());
@@ -222,7 +212,7 @@ mod tests {
             let text = format!("attributes.a{n} = \"{}\"", "山".repeat(20));
             let before = searches.clone();
             match searches.add(search("ann", &n.to_string(), &text)) {
-                Ok(()) => assert!(searches.text().len() <= MAX_BYTES),
+                Ok(()) => assert!(is_kept(&searches)),
                 Err(_) => searches = before,
             }
         }
