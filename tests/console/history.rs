@@ -161,6 +161,13 @@ async fn the_audit_has_a_line_for_each_change() {
     ]);
     assert!(!page.text.contains("<Bob>"));
     assert_eq!(page.text.matches("</strong> merged ").count(), 1, "one line for a merge");
+    assert!(!page.text.contains(&format!("merged into {}", ids[3])), "an id in place of a name");
+    let history = browser.get(&format!("{HOME}/users/{}/history", ids[1])).await;
+    let cells = history.text.split("<td ").filter(|cell| cell.contains(">merged into "));
+    let cells: Vec<_> = cells.map(|cell| cell.split("</td>").next().unwrap()).collect();
+    let name = format!("<code class=\"quiet\">{}</code>", ids[3]);
+    assert!(cells.len() == 1 && cells[0].contains(&name), "{cells:?}");
+    assert!(cells[0].contains(">dora</a>"), "{cells:?}");
     let operation = page.text.lines().find(|line| line.contains("</strong> disabled ")).unwrap();
     assert_eq!(operation.matches("href=").count(), 3, "{operation}");
     page.assert_has(&[&format!("{HOME}/operations/leavers-7")]);

@@ -161,6 +161,7 @@ async fn a_later_list_changes_users_who_are_found_by_an_attribute() {
         "attributes.city",
         ">Lyon</td>",
         ">Nice</td>",
+        "dir=\"auto\">Ana</a> <code class=\"quiet\">",
         "ana@example.net",
         "--on-existing update --match attributes.number",
     ]);

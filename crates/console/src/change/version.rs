@@ -44,8 +44,9 @@ impl Version {
             page_size: MAX_CHANGES,
             ..Default::default()
         };
-        let page = client.directory().list_history(request).await;
-        page.map(|page| event::views(&page.events, &People::default())).unwrap_or_default()
+        let page = client.directory().list_history(request).await.unwrap_or_default();
+        let people = People::read(client, event::user_ids(&page.events)).await;
+        event::views(&page.events, &people)
     }
 }
 

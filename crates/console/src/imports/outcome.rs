@@ -73,6 +73,7 @@ impl Outcome {
             name: shown(&row.name),
             before: shown(&row.before),
             after: shown(&row.after),
+            users: row.users,
         };
         self.changes.push(UserChange {
             line: change.line,

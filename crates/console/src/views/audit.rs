@@ -7,7 +7,7 @@ use polynym_proto::v1;
 use v1::{EventType, State};
 
 use super::Time;
-use super::event::{ChangeView, changes};
+use super::event::{ChangeView, changes, named_changes};
 use super::person::Person;
 use super::text::cut;
 
@@ -157,7 +157,7 @@ impl Line {
             count: 1,
             joiner: if is_merge { "into" } else { "and" },
             other,
-            detail: set.map(|set| detail(&changes(set))).unwrap_or_default(),
+            detail: set.map(|set| detail(&named_changes(set, person))).unwrap_or_default(),
             reason: event.reason.clone(),
             operation: event.operation_id.clone(),
             kind,
@@ -212,9 +212,9 @@ fn is_merged(event: &v1::Event) -> bool {
 /// The first changed values as a short text.
 fn detail(changes: &[ChangeView]) -> String {
     let text = |change: &ChangeView| {
-        let (before, after) = (&*change.before, &*change.after);
+        let [before, after] = change.sides();
         let name = change.name.strip_prefix("identity").map_or(&*change.name, str::trim_start);
-        let values = match (before, after) {
+        let values = match (&*before, &*after) {
             ("", value) | (value, "") => value.to_owned(),
             (before, after) => format!("{before} → {after}"),
         };

@@ -67,7 +67,12 @@ pub struct ChangeView {
     pub before: String,
     /// The value after; empty if there is none.
     pub after: String,
+    /// The users whom the values before and after name, after their text.
+    pub users: [Option<Person>; 2],
 }
+
+/// The state of a merged user, before the other one's name.
+const MERGED_INTO: &str = "merged into";
 
 const FORMS: Forms = Forms {
     value: user::attribute,
@@ -76,8 +81,18 @@ const FORMS: Forms = Forms {
 
 /// The ids of the users that events name.
 pub fn user_ids(events: &[v1::Event]) -> impl Iterator<Item = &str> {
-    let others = events.iter().filter_map(|event| Some(&*event.change_set()?.other_user_id));
-    events.iter().map(|event| &*event.user_id).chain(others)
+    let sets = || events.iter().filter_map(v1::Event::change_set);
+    let others = sets().map(|set| &*set.other_user_id);
+    let primaries = sets().flat_map(|set| merged_into(set).into_iter().flatten());
+    events.iter().map(|event| &*event.user_id).chain(others).chain(primaries)
+}
+
+/// The ids of the users into whom the user of a change was merged before and after it.
+fn merged_into(set: &ChangeSet) -> [Option<&str>; 2] {
+    let states = set.state.as_ref().map(|change| [&change.before, &change.after]);
+    states
+        .unwrap_or([&None, &None])
+        .map(|state| state.as_ref().map(|state| &*state.merged_into).filter(|id| !id.is_empty()))
 }
 
 /// The views of the events of a page, which share the bytes that fit it.
@@ -97,7 +112,8 @@ impl EventView {
     /// The view of an event.
     fn of(event: &v1::Event, people: &People) -> Self {
         let set = event.change_set();
-        let mut changes = set.map(changes).unwrap_or_default();
+        let person = |id: &str| people.person(id);
+        let mut changes = set.map(|set| named_changes(set, person)).unwrap_or_default();
         let mut is_cut = false;
         for text in changes.iter_mut().flat_map(ChangeView::texts) {
             is_cut |= shorten(text, MAX_VALUE);
@@ -144,6 +160,15 @@ impl EventView {
 }
 
 impl ChangeView {
+    /// The values before and after as texts, with the names of users.
+    pub fn sides(&self) -> [String; 2] {
+        let [before, after] = self.users.each_ref();
+        [(&self.before, before), (&self.after, after)].map(|(text, user)| match user {
+            Some(user) => format!("{text} {}", user.name),
+            None => text.clone(),
+        })
+    }
+
     fn texts(&mut self) -> [&mut String; 3] {
         [&mut self.name, &mut self.before, &mut self.after]
     }
@@ -176,8 +201,24 @@ pub fn changes(set: &ChangeSet) -> Vec<ChangeView> {
         name: change::label(&line.path),
         before: line.before.unwrap_or_default(),
         after: line.after.unwrap_or_default(),
+        users: [None, None],
     };
     FORMS.lines(set).into_iter().map(view).collect()
+}
+
+/// The changes of a set, with the users whom its state names.
+pub fn named_changes(set: &ChangeSet, person: impl Fn(&str) -> Person) -> Vec<ChangeView> {
+    let mut changes = changes(set);
+    // The state comes first.
+    if let Some(state) = changes.first_mut().filter(|_| set.state.is_some()) {
+        state.users = merged_into(set).map(|id| id.map(&person));
+        for (text, user) in [&mut state.before, &mut state.after].into_iter().zip(&state.users) {
+            if user.is_some() {
+                MERGED_INTO.clone_into(text);
+            }
+        }
+    }
+    changes
 }
 
 #[cfg(test)]
@@ -197,6 +238,25 @@ mod tests {
         };
         let set = ChangeSet { fields: (0..fields).map(field).collect(), ..Default::default() };
         v1::Event { change: Some(Change::UserCreated(set)), ..Default::default() }
+    }
+
+    #[test]
+    fn the_state_of_a_merged_user_names_the_other_one() {
+        let state = |state: v1::State, id: &str| {
+            let merged_into = id.to_owned();
+            Some(v1::UserState { state: state.into(), merged_into, ..Default::default() })
+        };
+        let (before, after) = (state(v1::State::Active, ""), state(v1::State::Merged, "id-of-joe"));
+        let state = Some(v1::StateChange { before, after });
+        let set = ChangeSet { state, ..Default::default() };
+        let event = v1::Event { change: Some(Change::UserMerged(set)), ..Default::default() };
+        assert!(user_ids(std::slice::from_ref(&event)).any(|id| id == "id-of-joe"));
+        let joe = Person { name: "Joe".to_owned(), ..Person::unknown("id-of-joe") };
+        let view = EventView::of(&event, &People::from_iter([joe.clone()]));
+        let change = &view.changes[0];
+        assert_eq!((&*change.before, &*change.after), ("active", "merged into"));
+        assert_eq!(change.users, [None, Some(joe)]);
+        assert_eq!(change.sides()[1], "merged into Joe");
     }
 
     #[test]

@@ -15,6 +15,9 @@ const MAX_READ: usize = 200;
 /// The characters of an id that stand for a name.
 const SHORT_ID: usize = 8;
 
+/// What is unusual about a user whom nobody has any more.
+const GONE: &str = "no longer there";
+
 /// A user that a page names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
@@ -40,27 +43,37 @@ pub struct People(BTreeMap<String, Person>);
 impl People {
     /// The people with these ids. Those that cannot be read, or are too many, have their ids alone.
     pub async fn read<'i>(client: &Client, ids: impl IntoIterator<Item = &'i str>) -> Self {
-        let ids: BTreeSet<_> = ids.into_iter().filter(|id| !id.is_empty()).collect();
-        let ids: Vec<_> = ids.into_iter().take(MAX_READ).map(str::to_owned).collect();
-        if ids.is_empty() {
-            return Self::default();
-        }
-        let paths = ["user_id", "display_name", "state", "identities"];
-        let request = v1::BatchGetUsersRequest {
-            user_ids: ids.clone(),
-            read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
-            ..Default::default()
+        let outcomes = outcomes(client, ids).await;
+        outcomes.into_iter().filter_map(|(id, outcome)| person(id, outcome)).collect()
+    }
+
+    /// The display names of those with these ids who are there under their own ids, as the lists of
+    /// events have them.
+    pub async fn display_names<'i>(
+        client: &Client,
+        ids: impl IntoIterator<Item = &'i str>,
+    ) -> BTreeMap<String, String> {
+        let name = |(id, outcome)| match outcome {
+            Outcome::Found(found) if found.merged_from.is_empty() => {
+                Some((id, found.user?.display_name))
+            }
+            _ => None,
         };
-        let Ok(answer) = client.directory().batch_get_users(request).await else {
-            return Self::default();
-        };
-        let known = ids.into_iter().zip(answer.results);
-        known.filter_map(|(id, result)| person(id, result.outcome?)).collect()
+        outcomes(client, ids).await.into_iter().filter_map(name).collect()
     }
 
     /// The user with this id.
     pub fn person(&self, id: &str) -> Person {
         self.0.get(id).cloned().unwrap_or_else(|| Person::unknown(id))
+    }
+
+    /// The user of a line of a dry run, which an earlier line may create.
+    pub fn of_line(&self, id: &str) -> Person {
+        let person = self.person(id);
+        match person.note == GONE {
+            true => Person { note: "new".to_owned(), ..person },
+            false => person,
+        }
     }
 
     /// The user with this id; none if there is no id.
@@ -75,6 +88,27 @@ impl FromIterator<Person> for People {
     }
 }
 
+/// What is known of the users with these ids; nothing if they cannot be read.
+async fn outcomes<'i>(
+    client: &Client,
+    ids: impl IntoIterator<Item = &'i str>,
+) -> Vec<(String, Outcome)> {
+    let ids: BTreeSet<_> = ids.into_iter().filter(|id| !id.is_empty()).collect();
+    let ids: Vec<_> = ids.into_iter().take(MAX_READ).map(str::to_owned).collect();
+    if ids.is_empty() {
+        return Vec::new();
+    }
+    let paths = ["user_id", "display_name", "state", "identities"];
+    let request = v1::BatchGetUsersRequest {
+        user_ids: ids.clone(),
+        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        ..Default::default()
+    };
+    let answer = client.directory().batch_get_users(request).await.unwrap_or_default();
+    let known = ids.into_iter().zip(answer.results);
+    known.filter_map(|(id, result)| Some((id, result.outcome?))).collect()
+}
+
 /// A person; none if nothing is known of it.
 fn person(id: String, outcome: Outcome) -> Option<Person> {
     match outcome {
@@ -87,7 +121,7 @@ fn person(id: String, outcome: Outcome) -> Option<Person> {
             })
         }
         Outcome::Error(error) if error.code == tonic::Code::NotFound as i32 => {
-            Some(Person { note: "no longer there".to_owned(), ..Person::unknown(&id) })
+            Some(Person { note: GONE.to_owned(), ..Person::unknown(&id) })
         }
         Outcome::Error(_) => None,
     }

@@ -1,6 +1,5 @@
 //! Lines of the audit as a stream for scripts: changes as they happen, with names.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
@@ -9,7 +8,6 @@ use axum::extract::{Path, RawQuery, State};
 use http::{HeaderMap, Response};
 use polynym_client::Client;
 use polynym_proto::v1;
-use v1::batch_get_users_response::result::Outcome;
 
 use super::asked::{Asked, lists};
 use crate::console::Shared;
@@ -19,6 +17,7 @@ use crate::pages::events::{EventLines, follow_events};
 use crate::short_id::ShortId;
 use crate::views::audit::{Day, Lines};
 use crate::views::event::user_ids;
+use crate::views::person::People;
 use crate::visit::Visit;
 
 #[derive(Template)]
@@ -97,33 +96,11 @@ impl EventLines for AuditLines {
         }
         // The newest come first.
         events.reverse();
-        let display_names = names(&visit.client(tenant), &events).await;
+        let display_names = People::display_names(&visit.client(tenant), user_ids(&events)).await;
         let page = v1::ListEventsResponse { events, display_names, ..Default::default() };
         let mut lines = Lines::default();
         lines.add(&page, self.0.operation_id.is_empty());
         let part = LinesPart { frame: visit.frame(tenant), days: lines.days() };
         part.render().unwrap_or_default()
     }
-}
-
-/// The present names of the users of events; none if they cannot be read.
-async fn names(client: &Client, events: &[v1::Event]) -> BTreeMap<String, String> {
-    let ids: BTreeSet<_> = user_ids(events).filter(|id| !id.is_empty()).collect();
-    let ids: Vec<_> = ids.into_iter().map(str::to_owned).collect();
-    let paths = ["user_id", "display_name"].map(str::to_owned).into();
-    let request = v1::BatchGetUsersRequest {
-        user_ids: ids.clone(),
-        read_mask: Some(prost_types::FieldMask { paths }),
-        ..Default::default()
-    };
-    let answer = client.directory().batch_get_users(request).await.unwrap_or_default();
-    let name = |(id, result): (String, v1::batch_get_users_response::Result)| match result.outcome?
-    {
-        // A merged user is there under its own id, as the other one.
-        Outcome::Found(found) if found.merged_from.is_empty() => {
-            Some((id, found.user?.display_name))
-        }
-        _ => None,
-    };
-    ids.into_iter().zip(answer.results).filter_map(name).collect()
 }

@@ -24,6 +24,7 @@ use crate::imports::{
 use crate::render::{Page, render};
 use crate::short_id::ShortId;
 use crate::views::commands;
+use crate::views::person::People;
 use crate::visit::Visit;
 
 /// The time that a page waits for work that may end soon.
@@ -47,6 +48,8 @@ struct FilePage {
     options: ImportOptions,
     keys: Vec<String>,
     dry_run: Option<Arc<Outcome>>,
+    /// The users of the dry run.
+    people: People,
     dry_run_id: String,
     import: Option<Arc<Outcome>>,
     command: String,
@@ -142,7 +145,12 @@ pub async fn page(
         job.wait(PATIENCE).await;
     }
     let kept = KeptMappings::read(&headers, &visit.caller.name);
-    Ok(render(&file(&visit, &upload, from, kept.names())))
+    let mut page = file(&visit, &upload, from, kept.names());
+    if let Some(dry_run) = page.dry_run.clone().filter(|_| page.import.is_none()) {
+        let ids = dry_run.changes.iter().map(|change| &*change.user_id);
+        page.people = People::read(&visit.client(&tenant), ids).await;
+    }
+    Ok(render(&page))
 }
 
 /// The progress, for a page that is open; it is loaded again when the work has ended.
@@ -198,6 +206,7 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         undo: undo(upload, state.import.as_deref()),
         settings: state.settings,
         dry_run: state.dry_run,
+        people: People::default(),
         dry_run_id,
         import: state.import,
         command,
