@@ -256,6 +256,7 @@ fn limits(settings: &Serve) -> Limits {
         merged: settings.max_merged,
         bytes: settings.max_user_size,
         purge_events: Limits::default().purge_events,
+        undone_users: Limits::default().undone_users,
     }
 }
 

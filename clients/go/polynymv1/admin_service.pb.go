@@ -2003,7 +2003,7 @@ type UndoOperationRequest struct {
 	// Whether to show what would happen without changing anything.
 	ValidateOnly bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
 	// The users for whom to undo it, at most 1,000. Users from whom they get identifiers back are undone with them. Empty:
-	// all users of the tenant are read.
+	// all users whom it changed.
 	UserIds       []string `protobuf:"bytes,4,rep,name=user_ids,json=userIds,proto3" json:"user_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2070,7 +2070,8 @@ func (x *UndoOperationRequest) GetUserIds() []string {
 // The progress of undoing an operation, and the users since the previous message that stay as they are.
 type UndoOperationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Users that were read.
+	// Users that were looked at: those with an event of the operation, also if it is undone already, or with one that cannot
+	// be read.
 	Users int64 `protobuf:"varint,1,opt,name=users,proto3" json:"users,omitempty"`
 	// Users that became what they were before or, with `validate_only`, would.
 	Reverted int64 `protobuf:"varint,2,opt,name=reverted,proto3" json:"reverted,omitempty"`

@@ -85,9 +85,11 @@ type AdminServiceClient interface {
 	// 50 are compared with each other. RESOURCE_EXHAUSTED (`OVERLOADED`) if the server runs two searches already.
 	FindDuplicates(ctx context.Context, in *FindDuplicatesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FindDuplicatesResponse], error)
 	// Undoes an operation of many changes, such as an import or a bulk change: users that it changed become what they were
-	// before, and users that it created are deleted, unless somebody changed them since. All users of the tenant are
-	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
-	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
+	// before, and users that it created are deleted, unless somebody changed them since. They are found by the events of
+	// the tenant, from the time in the operation's id on if it has one, and undone in the order of their ids. The responses
+	// report progress; while users are looked for, they say nothing new. INVALID_ARGUMENT if the tenant keeps no history.
+	// FAILED_PRECONDITION (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still
+	// changes its last users.
 	UndoOperation(ctx context.Context, in *UndoOperationRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[UndoOperationResponse], error)
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
 	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
@@ -347,9 +349,11 @@ type AdminServiceServer interface {
 	// 50 are compared with each other. RESOURCE_EXHAUSTED (`OVERLOADED`) if the server runs two searches already.
 	FindDuplicates(*FindDuplicatesRequest, grpc.ServerStreamingServer[FindDuplicatesResponse]) error
 	// Undoes an operation of many changes, such as an import or a bulk change: users that it changed become what they were
-	// before, and users that it created are deleted, unless somebody changed them since. All users of the tenant are
-	// read; the responses report progress. INVALID_ARGUMENT if the tenant keeps no history. FAILED_PRECONDITION
-	// (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still changes its last users.
+	// before, and users that it created are deleted, unless somebody changed them since. They are found by the events of
+	// the tenant, from the time in the operation's id on if it has one, and undone in the order of their ids. The responses
+	// report progress; while users are looked for, they say nothing new. INVALID_ARGUMENT if the tenant keeps no history.
+	// FAILED_PRECONDITION (`BULK_CHANGE_RUNNING`) if the operation is a bulk change that runs, or was stopped and still
+	// changes its last users.
 	UndoOperation(*UndoOperationRequest, grpc.ServerStreamingServer[UndoOperationResponse]) error
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
 	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.

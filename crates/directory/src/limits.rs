@@ -19,6 +19,8 @@ pub struct Limits {
     pub bytes: usize,
     /// Events that one transaction of a purge reads, and may rewrite or remove.
     pub purge_events: usize,
+    /// Users of an operation whose ids its undoing has in memory.
+    pub undone_users: usize,
 }
 
 impl Default for Limits {
@@ -32,6 +34,7 @@ impl Default for Limits {
             merged: 100,
             bytes: 512 << 10,
             purge_events: 1_000,
+            undone_users: 1 << 18,
         }
     }
 }

@@ -381,7 +381,7 @@ async fn streams(counted: &mut Counted, client: &mut Client) {
     };
     counted.count("FindDuplicates", duplicates).await;
     let undo = async {
-        // An id with a time that no user has changed since: none is read in a transaction.
+        // An id with a time after which there is no event: no user is read in a transaction.
         let operation_id = "import-7fffffff-ffff-7000-8000-000000000000".to_owned();
         let request = v1::UndoOperationRequest { operation_id, ..Default::default() };
         let answer = client.admin.undo_operation(request).await.unwrap();

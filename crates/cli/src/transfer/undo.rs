@@ -35,7 +35,7 @@ pub struct Undo {
     /// The id of the operation.
     #[arg(value_name = "OPERATION")]
     operation: String,
-    /// Undo it for this user alone, by its id; can be repeated. Without it, all users are read.
+    /// Undo it for this user alone, by its id; can be repeated.
     #[arg(long = "user", value_name = "USER_ID")]
     users: Vec<String>,
     /// Show what would happen without changing anything.

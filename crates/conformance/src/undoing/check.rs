@@ -43,9 +43,12 @@ impl History<'_> {
     pub async fn undo(&mut self, operation: &str) -> Result<Answer, Failure> {
         let now = self.f.now();
         let expected = self.histories.expected(operation, &self.users, now);
-        let dry = self.answer(operation, true).await?;
+        let dry = self.answer(operation, true, false).await?;
+        let tried = self.answer(operation, true, true).await?;
+        equal(&dry, &tried, "the dry run, and that for each user of the tenant")?;
         equal(&self.read_users().await?, &self.users, "the users after a dry run")?;
-        let answer = self.answer(operation, false).await?;
+        let is_listed = self.f.now().as_millis() / 1_000 % 2 == 0;
+        let answer = self.answer(operation, false, is_listed).await?;
         let after = self.read_users().await?;
         self.check_frozen_server(&after).await?;
         let is_loose = expected.values().any(|expected| *expected == Expected::Loose);
@@ -66,7 +69,7 @@ impl History<'_> {
         self.tally.kept += answer.kept.len() as u64;
 
         let kept: BTreeSet<_> = answer.kept.keys().collect();
-        let again = self.answer(operation, false).await?;
+        let again = self.answer(operation, false, !is_listed).await?;
         equal(&again.reverted, &0, "the users that were undone twice")?;
         equal(&again.kept.keys().collect(), &kept, "the users kept by the second undoing")?;
         equal(&self.read_users().await?, &after, "the users after the second undoing")?;
@@ -149,12 +152,16 @@ impl History<'_> {
         Ok(change.is_some_and(|change| change.lease.is_none()))
     }
 
-    /// Undoes an operation for all users, or for each user by its id, which must do the same.
-    async fn answer(&self, operation: &str, dry_run: bool) -> Result<Answer, Failure> {
+    /// Undoes an operation for its users, or for each user of the tenant, which must do the same.
+    async fn answer(
+        &self,
+        operation: &str,
+        dry_run: bool,
+        is_listed: bool,
+    ) -> Result<Answer, Failure> {
         self.set_clock();
         let context = self.directory.context(self.tenant.clone(), "admin", "UndoOperation", "");
         let call = MutationCall { dry_run, ..context.into() };
-        let is_listed = self.f.now().as_millis() / 1_000 % 2 == 0;
         let ids = self.ids.iter().filter(|_| is_listed);
         let listed: Vec<_> = ids.map(ToString::to_string).collect();
         let mut undo = self.directory.begin_undo(&call, operation, &listed).await?;
@@ -168,6 +175,8 @@ impl History<'_> {
                 }
             }
             answer.blockers.retain(|_, named| !named.is_empty());
+            let ids = answer.kept.keys().chain(step.kept.iter().map(|(id, _)| id));
+            ensure(ids.is_sorted(), format!("users out of order: {:?}", step.kept))?;
             let reason = |(id, error): (LocalityId, Error)| (id, error.to_string());
             answer.kept.extend(step.kept.into_iter().map(reason));
         }

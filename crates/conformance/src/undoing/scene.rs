@@ -79,7 +79,9 @@ impl<'f> History<'f> {
         let clock = Clock::default();
         let backend = Backend { clock: Arc::new(Agreeing), ..f.store.clone() };
         let ids = Generator::new(Mode::Variable);
-        let directory = Directory::new(backend, ids, Limits::default()).with_clock(clock.clone());
+        // So few that the events are read more than once.
+        let limits = Limits { undone_users: 1 + seed as usize % 3, ..Limits::default() };
+        let directory = Directory::new(backend, ids, limits).with_clock(clock.clone());
         let timed = format!("timed-{}", timed_id(f.now(), seed));
         Ok(Self {
             f,

@@ -126,16 +126,6 @@ impl Record {
         &self.internals.merged
     }
 
-    /// Whether the user may have an event at `time` or later. An imported user may have an update
-    /// time before its import; its identities tell when that was.
-    pub fn may_have_changed_since(&self, time: Timestamp) -> bool {
-        let mut import_times =
-            self.user.identities.iter().filter_map(|identity| identity.import_time);
-        self.user.update_time >= time
-            || self.user.identities.is_empty()
-            || import_times.any(|imported| imported >= time)
-    }
-
     /// The user's id.
     pub const fn id(&self) -> LocalityId {
         self.user.id

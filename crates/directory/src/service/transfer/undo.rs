@@ -1,5 +1,7 @@
-//! Undoes an operation, such as an import: all users of a tenant are read, or some, and those that
-//! it changed last become what they were before.
+//! Undoes an operation, such as an import: its users, or some, become what they were before, unless
+//! somebody changed them since.
+
+mod operation_users;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -8,9 +10,9 @@ use std::time::{Duration, Instant};
 use locality_uuid::LocalityId;
 
 use crate::error::{Error, Invalid};
+use crate::limits::Limits;
 use crate::model::bulk::change::BulkChange;
 use crate::model::event::Origin;
-use crate::model::record::Record;
 use crate::model::tenant::Tenant;
 use crate::mutation::bulk::BulkStep;
 use crate::mutation::operation_events::Reversal;
@@ -23,10 +25,11 @@ use crate::service::purpose::{Purpose, began_after};
 use crate::service::scan_pace::Pace;
 use crate::tenant_cache::KnownTenant;
 use crate::timestamp::Timestamp;
+use operation_users::OperationUsers;
 use polynym_identifier::Rules;
 
-/// Users in one read.
-const READ_BATCH: usize = 256;
+/// Users in one step.
+const STEP_USERS: usize = 256;
 /// The most users of a request.
 const MAX_LISTED: usize = 1_000;
 /// The interval at which the undoing of a bulk change renews its right.
@@ -35,7 +38,7 @@ const RENEW_INTERVAL: Duration = Duration::from_secs(2);
 /// A step of the undoing.
 #[derive(Debug, Default)]
 pub struct UndoStep {
-    /// Users that were read.
+    /// Users that were looked at; none in a step that reads the events of the tenant.
     pub users: u64,
     /// Users that became what they were before.
     pub reverted: u64,
@@ -56,11 +59,39 @@ pub struct Undo {
     since: Option<Timestamp>,
     /// The bulk change that is undone, if it is one.
     bulk: Option<UndoneBulk>,
-    /// The users to read; none for all of the tenant.
-    listed: Option<Vec<LocalityId>>,
-    after: Option<LocalityId>,
-    is_at_end: bool,
+    users: UndoneUsers,
     pace: Pace,
+}
+
+/// The users for whom an operation is undone.
+enum UndoneUsers {
+    /// Those of a request.
+    Listed(Vec<LocalityId>),
+    /// All of the operation.
+    All(Box<OperationUsers>),
+}
+
+impl UndoneUsers {
+    /// All of an operation, and those whom the bulk change may have begun to change.
+    fn all(
+        call: &MutationCall<'_>,
+        operation_id: &str,
+        bulk: Option<&UndoneBulk>,
+        limits: Limits,
+    ) -> Self {
+        let batch = bulk.iter().flat_map(|bulk| bulk.batch.iter().copied()).collect();
+        let (since, max_kept) = (began_after(operation_id), limits.undone_users);
+        let tenant = &call.context.tenant;
+        let users = OperationUsers::new(tenant, operation_id, since, batch, max_kept);
+        Self::All(Box::new(users))
+    }
+
+    fn are_at_end(&self) -> bool {
+        match self {
+            Self::Listed(users) => users.is_empty(),
+            Self::All(users) => users.is_at_end(),
+        }
+    }
 }
 
 /// A bulk change that is undone.
@@ -109,6 +140,10 @@ impl Directory {
             undone: Vec::new(),
             renewed: self.clock.instant(),
         };
+        // A dry run takes no right.
+        let bulk = bulk.filter(|_| !call.dry_run).map(undone);
+        let all = || UndoneUsers::all(call, operation_id, bulk.as_ref(), self.limits);
+        let users = listed.map_or_else(all, UndoneUsers::Listed);
         Ok(Undo {
             directory: self.clone(),
             tenant: call.context.tenant.clone(),
@@ -118,11 +153,8 @@ impl Directory {
             dry_run: call.dry_run,
             operation_id: operation_id.to_owned(),
             since: began_after(operation_id),
-            // A dry run takes no right.
-            bulk: bulk.filter(|_| !call.dry_run).map(undone),
-            listed,
-            after: None,
-            is_at_end: false,
+            bulk,
+            users,
             pace: Pace::default(),
         })
     }
@@ -136,12 +168,15 @@ impl Undo {
     pub async fn next(&mut self) -> Result<Option<UndoStep>, Error> {
         self.pace.rest().await;
         self.renew().await?;
-        if self.is_at_end {
+        if self.users.are_at_end() {
             self.end().await?;
             return Ok(None);
         }
-        let (candidates, users) = self.candidates().await?;
-        let mut step = UndoStep { users, ..UndoStep::default() };
+        let candidates = self.candidates().await?;
+        if candidates.is_empty() {
+            return Ok(Some(UndoStep::default()));
+        }
+        let mut step = UndoStep { users: candidates.len() as u64, ..UndoStep::default() };
         let rules = self.directory.rules_to_change().await?;
         let mutations =
             candidates.iter().map(|id| self.mutation(*id, rules)).collect::<Result<_, _>>()?;
@@ -160,29 +195,14 @@ impl Undo {
         Ok(Some(step))
     }
 
-    /// The next users whom the operation may have changed, and the number that was read for them.
-    async fn candidates(&mut self) -> Result<(Vec<LocalityId>, u64), Error> {
-        if let Some(listed) = &mut self.listed {
-            let next: Vec<_> = listed.drain(..listed.len().min(READ_BATCH)).collect();
-            self.is_at_end = listed.is_empty();
-            let count = next.len() as u64;
-            return Ok((next, count));
+    /// The next users whom the operation may have changed.
+    async fn candidates(&mut self) -> Result<Vec<LocalityId>, Error> {
+        match &mut self.users {
+            UndoneUsers::Listed(users) => Ok(users.drain(..users.len().min(STEP_USERS)).collect()),
+            UndoneUsers::All(users) => {
+                users.next(&*self.directory.backend.histories, STEP_USERS).await
+            }
         }
-        let search = &self.directory.backend.search;
-        let scanned = search.scan(&self.tenant, self.after, READ_BATCH).await?;
-        (self.after, self.is_at_end) = (scanned.next, scanned.next.is_none());
-        // The undoing of a user that cannot be read fails, which names it.
-        let candidate = |user: &Result<Record, LocalityId>| match user {
-            Ok(record) => self.may_be_changed(record).then(|| record.id()),
-            Err(id) => Some(*id),
-        };
-        Ok((scanned.users.iter().filter_map(candidate).collect(), scanned.users.len() as u64))
-    }
-
-    /// Whether the operation may have changed a user.
-    fn may_be_changed(&self, record: &Record) -> bool {
-        let in_batch = self.bulk.as_ref().is_some_and(|bulk| bulk.batch.contains(&record.id()));
-        in_batch || self.since.is_none_or(|since| record.may_have_changed_since(since))
     }
 
     /// Renews the right to undo a bulk change from time to time.
