@@ -3,17 +3,19 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use arc_swap::ArcSwap;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
+use secrecy::SecretString;
 
 use super::caller::Caller;
 use super::caller_state::CallerStates;
 use super::credentials::Credentials;
+use super::edits::{self, EditError, NewToken, Which};
 use super::expiry::ExpiryGauges;
 use super::people::{PERSON, People, Person, PersonToken};
 use super::provider::IdentityProvider;
@@ -53,6 +55,8 @@ pub struct CredentialsFile {
     states: CallerStates,
     people: Arc<People>,
     is_broken: AtomicBool,
+    /// The edits by this program. A content that was read before one is not applied after it.
+    edits: Mutex<u64>,
 }
 
 impl Access {
@@ -80,12 +84,21 @@ impl Access {
             states,
             people: Arc::default(),
             is_broken: AtomicBool::new(false),
+            edits: Mutex::default(),
         }))
     }
 
     /// Whether callers need credentials.
     pub const fn requires_credentials(&self) -> bool {
         matches!(self, Self::File(_))
+    }
+
+    /// The credentials file; none if callers need no credentials.
+    pub const fn file(&self) -> Option<&CredentialsFile> {
+        match self {
+            Self::Open(_) => None,
+            Self::File(file) => Some(file),
+        }
     }
 
     /// The credentials in use; none if callers need none.
@@ -195,11 +208,12 @@ impl Access {
     }
 
     /// Reloads the file and updates the gauges in a loop. An invalid file changes nothing.
-    pub async fn reload(&self) -> Infallible {
-        let Self::File(file) = self else { return std::future::pending().await };
-        let path = file.path.clone();
-        let read = move || reload::content(&path);
-        let reload = reload::watch(file.initial.clone(), read, |content| file.apply(content));
+    pub async fn reload(self: &Arc<Self>) -> Infallible {
+        let Self::File(file) = &**self else { return std::future::pending().await };
+        let access = self.clone();
+        let read = move || access.file().map(CredentialsFile::read);
+        let initial = Some((0, file.initial.clone()));
+        let reload = reload::watch(initial, read, |read| file.apply_read(read.as_ref()));
         tokio::select! {
             never = reload => never,
             never = file.update_gauges() => never,
@@ -208,6 +222,57 @@ impl Access {
 }
 
 impl CredentialsFile {
+    /// Checks that this program may change the file, without changing it.
+    ///
+    /// # Errors
+    /// It may not. What to do instead.
+    pub fn check_writable(&self) -> Result<(), EditError> {
+        edits::check(&self.path)
+    }
+
+    /// Adds a token, which callers may use at once. Returns it: the file has its hash alone.
+    ///
+    /// # Errors
+    /// As for [`edits::create`].
+    pub fn create(&self, new: &NewToken) -> Result<SecretString, EditError> {
+        edits::create(&self.path, new, |text| self.apply_edit(text))
+    }
+
+    /// Gives credentials another expiry at once; none for never. Returns their number.
+    ///
+    /// # Errors
+    /// As for [`edits::extend`].
+    pub fn extend(&self, which: &Which, expires: Option<SystemTime>) -> Result<usize, EditError> {
+        edits::extend(&self.path, which, expires, |text| self.apply_edit(text))
+    }
+
+    /// Revokes credentials at once. Returns their number.
+    ///
+    /// # Errors
+    /// As for [`edits::revoke`].
+    pub fn revoke(&self, which: &Which) -> Result<usize, EditError> {
+        edits::revoke(&self.path, which, |text| self.apply_edit(text))
+    }
+
+    /// The number of edits so far, and the content then.
+    fn read(&self) -> (u64, Content) {
+        let edits = *self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        (edits, reload::content(&self.path))
+    }
+
+    fn apply_edit(&self, text: &str) {
+        let mut edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        *edits += 1;
+        self.apply(&Ok(text.as_bytes().to_vec()));
+    }
+
+    fn apply_read(&self, read: Option<&(u64, Content)>) {
+        let edits = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, content)) = read.filter(|(before, _)| *before == *edits) {
+            self.apply(content);
+        }
+    }
+
     async fn update_gauges(&self) -> Infallible {
         let mut gauges = ExpiryGauges::default();
         loop {

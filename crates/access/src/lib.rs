@@ -9,6 +9,8 @@ mod caller;
 mod caller_state;
 mod credential;
 mod credentials;
+mod edit;
+pub mod edits;
 mod expiry;
 mod file;
 #[cfg(test)]
@@ -28,7 +30,7 @@ pub use caller_state::{BatchShare, CallerState, CallerStates, ComputeLock, MAX_B
 pub use credential::Credential;
 pub use credentials::{Credentials, CredentialsError};
 pub use expiry::CREDENTIAL_EXPIRES;
-pub use file::{Access, CREDENTIALS_BROKEN};
+pub use file::{Access, CREDENTIALS_BROKEN, CredentialsFile};
 pub use people::{PERSON, Person, PersonToken, Source, person_name};
 pub use permit::{ActiveCount, MAX_METHODS, MethodCounts, Permit, share_of};
 pub use provider::{ClaimNames, ClientSecret, Grant, IdentityProvider, is_loopback, is_safe_url};

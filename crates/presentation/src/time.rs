@@ -97,6 +97,26 @@ pub fn future(text: &str) -> Result<Timestamp, &'static str> {
     )
 }
 
+/// The latest time of an expiry: the end of the year 9999.
+const MAX_EXPIRY: Duration = Duration::from_secs(253_402_300_799);
+
+/// Parses an expiry: a time or a duration from now; none for `never`.
+///
+/// # Errors
+/// It is none of these, or not in the future.
+pub fn expiry(text: &str) -> Result<Option<SystemTime>, &'static str> {
+    if text == "never" {
+        return Ok(None);
+    }
+    let now = SystemTime::now();
+    future(text)
+        .ok()
+        .and_then(|time| SystemTime::try_from(time).ok())
+        .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
+        .map(Some)
+        .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z, or never")
+}
+
 /// A time, the beginning of a day, or the current time shifted by a duration.
 fn parse(text: &str, shift: fn(&SystemTime, Duration) -> Option<SystemTime>) -> Option<Timestamp> {
     let shifted = duration::parse(text).and_then(|duration| shift(&SystemTime::now(), duration));

@@ -31,6 +31,13 @@ fn changes_keep_the_rest_of_the_file() {
     let whose = callers.run(&["check", "--token-file", token_file.to_str().unwrap()]);
     assert_eq!(whose, "ops: admin of *\n");
 
+    let expires =
+        || callers.run(&["list"]).lines().find(|line| line.contains(id)).unwrap().to_owned();
+    assert_eq!(callers.run(&["extend", id, "--expires", "2031-01-01T00:00:00Z"]), "extended: 1\n");
+    assert!(expires().contains("2031-01-01T00:00:00Z"), "{}", expires());
+    assert_eq!(callers.run(&["extend", "ops", "--expires", "never"]), "extended: 1\n");
+    assert!(expires().contains("never"), "{}", expires());
+
     assert_eq!(callers.run(&["revoke", id]), "revoked: 1\n");
     let text = fs::read_to_string(callers.path()).unwrap();
     assert!(text.starts_with("# ours\n") && !text.contains(id) && text.contains("billing"));
@@ -48,6 +55,8 @@ fn wrong_changes_are_refused_and_change_nothing() {
         (&["create", "a", "--role", "admin"], "another role"),
         (&["create", "b", "--role", "admin", "--tenants", "a*b"], "tenants"),
         (&["create", "b", "--role", "admin", "--expires", "99999999999999d"], "a future time"),
+        (&["extend", "b"], "no caller or token"),
+        (&["extend", "a", "--expires", "1999-01-01"], "a future time"),
         (&["revoke", "b"], "no caller or token"),
         (&["revoke", "a"], "last credentials"),
     ];

@@ -1,9 +1,7 @@
 //! `polynym token`: the tokens in a credentials file.
 
-mod file;
-
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
@@ -12,13 +10,15 @@ use serde::Serialize;
 use crate::config::{Flags, Output};
 use crate::failure::Failure;
 use crate::{files, output};
-use polynym_access::{self as access, Credentials, Role};
+use polynym_access::edits::{self, NewToken, Which};
+use polynym_access::{self as access, CallerStates, Credentials, RateLimits, Role};
 use polynym_presentation::time;
 
 pub const EXAMPLES: &str = "\
 Examples:
   polynym token create billing --role resolver --credentials callers.toml > billing.token
   polynym token list --credentials callers.toml
+  polynym token extend billing --expires 90d --credentials callers.toml
   polynym token revoke billing --credentials callers.toml
 
 A server that runs with --credentials applies changes within 5 seconds.";
@@ -34,6 +34,12 @@ Examples:
 Prints the token once: the file stores only its hash. A caller may have several tokens: to rotate
 them, create a new one, deploy it, and revoke the old one by its id.";
 
+const EXTEND_EXAMPLES: &str = "\
+Examples:
+  polynym token extend billing --credentials callers.toml
+  polynym token extend k3x0qh2vma --expires 30d --credentials callers.toml
+
+The token stays the same. One that may have been seen by others is replaced by a new one instead.";
 const LIST_EXAMPLES: &str = "Example:\n  polynym token list --credentials callers.toml --json";
 const REVOKE_EXAMPLES: &str = "\
 Examples:
@@ -54,6 +60,9 @@ pub enum Token {
     /// List the callers and the ids of their tokens.
     #[command(after_help = LIST_EXAMPLES)]
     List(List),
+    /// Give a token, or all credentials of a caller, another expiry.
+    #[command(after_help = EXTEND_EXAMPLES)]
+    Extend(Extend),
     /// Revoke a token, or all tokens of a caller.
     #[command(after_help = REVOKE_EXAMPLES)]
     Revoke(Revoke),
@@ -92,6 +101,20 @@ pub struct List {
 }
 
 #[derive(Args)]
+pub struct Extend {
+    /// The name of a caller, or the id of a token.
+    #[arg(value_name = "NAME|TOKEN_ID")]
+    which: String,
+    /// When it expires: a duration from now such as 90d, or a time such as 2030-01-01T00:00:00Z, or
+    /// never. By default, in a year.
+    #[arg(long, value_name = "TIME", default_value = "365d", value_parser = expiry)]
+    expires: Expiry,
+    /// The credentials file.
+    #[arg(long, value_name = "FILE")]
+    credentials: PathBuf,
+}
+
+#[derive(Args)]
 pub struct Revoke {
     /// The name of a caller, or the id of a token.
     #[arg(value_name = "NAME|TOKEN_ID")]
@@ -115,6 +138,7 @@ pub fn run(command: Token) -> Result<(), Failure> {
     match command {
         Token::Create(command) => create(&command),
         Token::List(command) => list(&command),
+        Token::Extend(command) => extend(&command),
         Token::Revoke(command) => revoke(&command),
         Token::Check(command) => check(&command),
     }
@@ -122,25 +146,37 @@ pub fn run(command: Token) -> Result<(), Failure> {
 
 /// Prints the token once the file is synced to the disk.
 fn create(command: &Create) -> Result<(), Failure> {
-    let secret = access::generate_token().map_err(Failure::Other)?;
-    let text = secret.expose_secret();
-    let token = access::Token::parse(text)
-        .ok_or_else(|| Failure::Other("the new token is malformed".to_owned()))?;
-    let entry = file::Entry {
-        name: &command.name,
+    let new = NewToken {
+        name: command.name.clone(),
         role: command.role,
-        tenants: &command.tenants,
-        hash: token.hash().to_string(),
+        tenants: command.tenants.clone(),
+        limits: None,
         expires: command.expires.0,
     };
-    file::edit(&command.credentials, |document| file::add(document, &entry))?;
-    output::print(&format!("{text}\n"))
+    let created = edits::create(&command.credentials, &new, |_| ());
+    let secret = created.map_err(|error| files::failure(&command.credentials, error))?;
+    output::print(&format!("{}\n", secret.expose_secret()))
+}
+
+fn extend(command: &Extend) -> Result<(), Failure> {
+    let (path, which) = (&command.credentials, Which::CallerOrToken(command.which.clone()));
+    let count = edits::extend(path, &which, command.expires.0, |_| ());
+    let count = count.map_err(|error| files::failure(path, error))?;
+    output::print(&format!("extended: {count}\n"))
 }
 
 fn revoke(command: &Revoke) -> Result<(), Failure> {
-    let count =
-        file::edit(&command.credentials, |document| file::remove(document, &command.which))?;
+    let (path, which) = (&command.credentials, Which::CallerOrToken(command.which.clone()));
+    let count = edits::revoke(path, &which, |_| ());
+    let count = count.map_err(|error| files::failure(path, error))?;
     output::print(&format!("revoked: {count}\n"))
+}
+
+/// Reads and checks a credentials file.
+fn read(path: &Path) -> Result<Credentials, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| files::failure(path, error))?;
+    Credentials::parse(&text, RateLimits::default(), &CallerStates::default())
+        .map_err(|error| files::failure(path, error))
 }
 
 #[derive(Serialize)]
@@ -173,7 +209,7 @@ fn rows(credentials: &Credentials) -> Vec<Row> {
 
 fn list(command: &List) -> Result<(), Failure> {
     let settings = command.settings.load()?;
-    let rows = rows(&file::read(&command.credentials)?);
+    let rows = rows(&read(&command.credentials)?);
     if settings.json {
         return rows.iter().try_for_each(output::print_json);
     }
@@ -192,7 +228,7 @@ fn list(command: &List) -> Result<(), Failure> {
 }
 
 fn check(command: &Check) -> Result<(), Failure> {
-    let credentials = file::read(&command.credentials)?;
+    let credentials = read(&command.credentials)?;
     let Some(path) = &command.token_file else {
         return check_file(&command.credentials, &credentials);
     };
@@ -228,23 +264,11 @@ fn check_file(path: &Path, credentials: &Credentials) -> Result<(), Failure> {
     output::print(&format!("the file is valid: {count} credentials{people}\n"))
 }
 
-/// The latest expiry in a credentials file: the end of the year 9999.
-const MAX_EXPIRY: Duration = Duration::from_secs(253_402_300_799);
-
 /// When a token expires; none for never.
 #[derive(Clone, Copy, Debug)]
 struct Expiry(Option<SystemTime>);
 
 /// Parses a time, a duration from now, or `never`.
 fn expiry(text: &str) -> Result<Expiry, &'static str> {
-    if text == "never" {
-        return Ok(Expiry(None));
-    }
-    let now = SystemTime::now();
-    let time = time::future(text)
-        .ok()
-        .and_then(|time| SystemTime::try_from(time).ok())
-        .filter(|time| (now..=SystemTime::UNIX_EPOCH + MAX_EXPIRY).contains(time))
-        .ok_or("write a future time, such as 90d, 12h or 2030-01-01T00:00:00Z, or never")?;
-    Ok(Expiry(Some(time)))
+    time::expiry(text).map(Expiry)
 }
