@@ -1,6 +1,7 @@
 //! A browser without scripts: it keeps cookies, and follows what forms lead to.
 
 use std::fs;
+use std::process::Command;
 
 use http::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use http::{Request, Response, Version};
@@ -8,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use tempfile::TempDir;
 use testkit::http::{HttpClient, HttpResponse};
-use testkit::server::Server;
+use testkit::server::{Server, polynym};
 use url::form_urlencoded::Serializer;
 
 /// The path of the pages of the tenant `default`.
@@ -25,11 +26,17 @@ pub struct Site {
 impl Site {
     /// Starts a server with these arguments; without a store, in an empty temporary one.
     pub fn start(arguments: &[&str]) -> Self {
+        Self::start_by(&mut polynym(&["serve", "--log", "error"]), arguments)
+    }
+
+    /// The same by a command that runs a server.
+    pub fn start_by(command: &mut Command, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = format!("embedded:{}", folder.path().join("store").display());
-        let own = ["--http-listen", "127.0.0.1:0", "--console", "--store", &store];
+        let listen = ["--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"];
+        let own = [&listen[..], &["--console", "--store", &store]].concat();
         let count = own.len() - if arguments.contains(&"--store") { 2 } else { 0 };
-        let mut server = Server::start(&[&own[..count], arguments].concat());
+        let mut server = Server::start_with(command, &[&own[..count], arguments].concat());
         let url = server.http_url();
         Self { server, url, _store: folder }
     }

@@ -10,6 +10,7 @@
 mod audit;
 mod browser;
 mod bulk;
+mod callers;
 mod commands;
 mod conflicts;
 mod connections;

@@ -1,7 +1,8 @@
 //! Servers with tokens, and browsers that are signed in with them.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use tempfile::TempDir;
 use testkit::output::stdout;
@@ -29,6 +30,17 @@ impl GuardedSite {
 
     /// Starts one whose credentials file has this text, too.
     pub fn start_with_text(callers: &[(&str, &str, &str)], text: &str, arguments: &[&str]) -> Self {
+        let command = |_: &Path| polynym(&["serve", "--log", "error"]);
+        Self::start_by(callers, text, command, arguments)
+    }
+
+    /// Starts one by a command for the folder of the credentials file.
+    pub fn start_by(
+        callers: &[(&str, &str, &str)],
+        text: &str,
+        command: impl FnOnce(&Path) -> Command,
+        arguments: &[&str],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("callers.toml");
         let tokens = callers.iter().map(|(name, role, tenants)| {
@@ -42,7 +54,7 @@ impl GuardedSite {
         let known = fs::read_to_string(&file).unwrap_or_default();
         fs::write(&file, format!("{known}\n{text}")).unwrap();
         let own = ["--sample", "--credentials", file.to_str().unwrap()];
-        let site = Site::start(&[&own, arguments].concat());
+        let site = Site::start_by(&mut command(folder.path()), &[&own, arguments].concat());
         Self { site, folder, tokens }
     }
 

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use crate::cookies::SessionCookie;
 use crate::requests::Requests;
 use crate::samples::{Metrics, Samples};
-use crate::session::{Providers, Session, Sessions};
+use crate::session::{Providers, Session, Sessions, UsedForms};
 use crate::strangers_form::StrangersForms;
 
 /// The interval in which a session and its token are checked while an answer is sent.
@@ -42,6 +42,8 @@ pub struct Shared {
     pub is_tls: bool,
     pub sessions: Sessions,
     pub providers: Providers,
+    /// The forms that have made a token.
+    pub used_forms: UsedForms,
     pub requests: Requests,
     pub strangers_forms: StrangersForms,
     pub samples: Samples,
@@ -61,6 +63,7 @@ impl Shared {
             is_tls,
             sessions,
             providers,
+            used_forms: UsedForms::default(),
             requests,
             strangers_forms,
             samples,

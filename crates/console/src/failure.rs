@@ -23,6 +23,10 @@ pub enum Failure {
     TooManyStreams,
     /// Nobody is signed in.
     SignedOut,
+    /// A person who signed in by a provider may not change credentials.
+    PersonDenied,
+    /// The credentials cannot be changed here, in a sentence.
+    CredentialsFixed(String),
     /// There is no such page.
     NotFound,
     /// A form has an error, in a sentence.
@@ -67,7 +71,10 @@ impl Failure {
     /// The status of the page.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::RoleTooLow(_) | Self::TenantsTooFew | Self::TenantDenied => StatusCode::FORBIDDEN,
+            Self::RoleTooLow(_) | Self::TenantsTooFew | Self::TenantDenied | Self::PersonDenied => {
+                StatusCode::FORBIDDEN
+            }
+            Self::CredentialsFixed(_) => StatusCode::CONFLICT,
             Self::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
             Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,

@@ -75,6 +75,11 @@ impl Frame {
         format!("{}/{page}{separator}{query}", self.base())
     }
 
+    /// The address of a page of callers, with the tenant to return to.
+    pub fn callers_page(&self, page: &str) -> String {
+        self.server_page(page, &[])
+    }
+
     /// The path of this page.
     pub fn path(&self) -> &str {
         &self.context.path

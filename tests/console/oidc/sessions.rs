@@ -198,3 +198,29 @@ fn a_file_with_a_provider_is_checked() {
         assert!(text.contains(part), "{text}");
     }
 }
+
+#[tokio::test]
+async fn an_admin_by_a_provider_ends_sessions_and_makes_no_tokens() {
+    let site = OidcSite::start().await;
+    site.provider.set(json!({ "groups": ["admins"] }));
+    let (mut ann, mut adam) = (site.browser().await, site.guarded.browser("adam").await);
+    site.sign_in(&mut ann, "/console/").await.assert_has(&["Role: admin"]);
+    let listed = ann.get("/console/callers").await;
+    listed.assert_has(&["<th scope=\"row\">adam</th>"]);
+    assert!(!listed.text.contains("New token"), "{}", listed.text);
+    let before = std::fs::read(site.guarded.file()).unwrap();
+    for form in ["new", "extend", "revoke"] {
+        let fields = [("name", "adam"), ("role", "admin"), ("tenants", "*"), ("valid", "1d")];
+        let refused = ann.post(&format!("/console/callers/{form}"), &fields).await;
+        refused.assert_has(&["People who sign in by a provider change no credentials"]);
+        assert_eq!(refused.status, 403, "{form}");
+    }
+    assert_eq!(std::fs::read(site.guarded.file()).unwrap(), before);
+
+    let sessions = adam.get("/console/callers/sessions").await;
+    sessions.assert_has(&["oidc:ann@example.org", "adam <span class=\"mark\">you</span>"]);
+    // The newest is first: that of the person.
+    let id = sessions.attribute("name=\"session\" value", "");
+    adam.post("/console/callers/sessions/end", &[("session", &id)]).await;
+    ann.get("/console/callers").await.assert_has(&["<h1>Sign in</h1>"]);
+}

@@ -8,6 +8,9 @@ use super::sign_in;
 use crate::advice;
 use crate::prelude::*;
 
+const CHANGE_BY_COMMAND: &str =
+    "Change the file by polynym token where it comes from, and distribute it.";
+
 #[derive(Template)]
 #[template(path = "pages/error.html")]
 struct ErrorPage {
@@ -57,6 +60,10 @@ fn message(failure: &Failure) -> String {
         Failure::TenantDenied => "Your credential is not for this tenant.".to_owned(),
         Failure::TooManyStreams => "You already follow events on two pages.".to_owned(),
         Failure::SignedOut => "You are not signed in.".to_owned(),
+        Failure::PersonDenied => "People who sign in by a provider change no credentials: a token \
+            would stay when somebody leaves."
+            .to_owned(),
+        Failure::CredentialsFixed(message) => message.clone(),
         Failure::NotFound => "There is no such page.".to_owned(),
         Failure::Form(message) | Failure::Internal(message) => message.clone(),
         Failure::SearchGone => "The server no longer has this search.".to_owned(),
@@ -74,6 +81,8 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::TenantDenied => ("Not allowed", "Choose one of the tenants of your credential."),
         Failure::TooManyStreams => ("Busy", "Close another page of events, or refresh this one."),
         Failure::SignedOut => ("Signed out", "Sign in again."),
+        Failure::PersonDenied => ("Not allowed", "Sign in with a token of an admin."),
+        Failure::CredentialsFixed(_) => ("Credentials are changed elsewhere", CHANGE_BY_COMMAND),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
         Failure::Internal(_) => ("The server failed", advice::REPORT),

@@ -5,7 +5,9 @@ mod kept_forms;
 mod providers;
 mod queries;
 mod sessions;
+mod used_forms;
 
 pub use duplicate_results::{Begun, Wanted};
 pub use providers::Providers;
 pub use sessions::{PersonSession, Session, Sessions};
+pub use used_forms::UsedForms;

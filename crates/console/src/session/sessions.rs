@@ -1,20 +1,22 @@
 //! The open sessions, bounded: a new one ends the one that was unused for the longest time, of the
 //! same caller if that has its share, else of the caller with the most.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue};
-use polynym_access::{Access, ActiveCount, Caller, PersonToken};
+use polynym_access::{Access, ActiveCount, Caller, PersonToken, Token};
 use polynym_client::{Builder, Client, ConnectError};
 use polynym_oidc::EndSession;
 use polynym_transport::Connector;
+use uuid::Uuid;
 
 use super::duplicate_results::{Finds, LastSearch};
 use super::queries::Queries;
@@ -59,6 +61,18 @@ pub struct PersonSession {
     pub end: Option<EndSession>,
 }
 
+/// When and from where somebody signed in.
+pub struct Origin {
+    /// The number of sessions before it.
+    pub number: u64,
+    /// What names the session to others: its id is a secret.
+    pub public_id: Uuid,
+    /// When somebody signed in.
+    pub time: SystemTime,
+    /// The address of the browser, or of a proxy in front of it, if it is known.
+    pub address: Option<SocketAddr>,
+}
+
 /// A session.
 pub struct Session {
     id: SessionId,
@@ -70,6 +84,8 @@ pub struct Session {
     person: Option<PersonSession>,
     client: Client,
     began: Instant,
+    /// When and from where somebody signed in, for others.
+    pub origin: Origin,
     /// The seconds after its beginning at which it was last used.
     last_used: AtomicU64,
     closed: Stop,
@@ -115,6 +131,17 @@ impl Session {
         access.caller_since(&headers, self.began)
     }
 
+    /// The id of its token; none without credentials.
+    pub fn token_id(&self) -> Option<&str> {
+        let bearer = self.authorization.as_ref()?.to_str().ok()?;
+        Token::parse(bearer.strip_prefix("Bearer ")?).map(Token::id)
+    }
+
+    /// When it was last used.
+    pub fn last_used(&self) -> SystemTime {
+        self.origin.time + Duration::from_secs(self.last_used.load(Ordering::Relaxed))
+    }
+
     /// Waits until the session is closed. A session that is too old may not be closed yet.
     pub async fn closed(&self) {
         self.closed.wait().await;
@@ -144,6 +171,7 @@ pub struct Sessions {
     connector: Connector,
     space: Arc<Space>,
     open: Mutex<HashMap<SessionId, Arc<Session>>>,
+    opened: AtomicU64,
     /// What searches for duplicates found.
     pub finds: Finds,
 }
@@ -151,7 +179,13 @@ pub struct Sessions {
 impl Sessions {
     /// No sessions. They call the API by `connector`.
     pub fn new(connector: Connector) -> Self {
-        Self { connector, space: Arc::default(), open: Mutex::default(), finds: Finds::default() }
+        Self {
+            connector,
+            space: Arc::default(),
+            open: Mutex::default(),
+            opened: AtomicU64::default(),
+            finds: Finds::default(),
+        }
     }
 
     /// The session with this id, unless it has ended.
@@ -215,6 +249,12 @@ impl Sessions {
             person,
             client: self.client(token, address).map_err(|_| OpenError)?,
             began: Instant::now(),
+            origin: Origin {
+                number: self.opened.fetch_add(1, Ordering::Relaxed),
+                public_id: Uuid::new_v4(),
+                time: SystemTime::now(),
+                address,
+            },
             closed: Stop::default(),
             last_used: AtomicU64::default(),
             requests: Arc::default(),
@@ -232,6 +272,35 @@ impl Sessions {
     /// Ends a session.
     pub fn close(&self, id: &SessionId) {
         close(&mut self.open.lock().unwrap_or_else(PoisonError::into_inner), id);
+    }
+
+    /// The open sessions and their callers, from the newest. Does not count as use.
+    pub fn list(&self, access: &Access) -> Vec<(Arc<Session>, Arc<Caller>)> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let young = open.values().filter(|session| !session.is_old());
+        let mut all: Vec<_> = young.cloned().collect();
+        drop(open);
+        all.sort_unstable_by_key(|session| Reverse(session.origin.number));
+        let with_caller = |session: Arc<Session>| {
+            let caller = session.caller(access)?;
+            Some((session, caller))
+        };
+        all.into_iter().filter_map(with_caller).collect()
+    }
+
+    /// Ends the session that others know by this id. Returns it; none if it has ended before.
+    pub fn close_public(&self, public_id: Uuid) -> Option<Arc<Session>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = open.values().find(|session| session.origin.public_id == public_id).cloned()?;
+        close(&mut open, found.id());
+        Some(found)
+    }
+
+    /// Ends the sessions whose tokens are no longer valid.
+    pub fn close_invalid(&self, access: &Access) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let invalid = open.extract_if(|_, session| session.caller(access).is_none());
+        invalid.for_each(|(_, session)| session.closed.set());
     }
 
     fn client(

@@ -13,5 +13,5 @@ use crate::console::Shared;
 
 /// The pages of the server.
 pub fn router() -> Router<Arc<Shared>> {
-    Router::new().route("/callers", get(callers::page)).route("/health", get(health::page))
+    callers::router().route("/health", get(health::page))
 }

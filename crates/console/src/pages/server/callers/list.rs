@@ -10,6 +10,7 @@ use polynym_proto::v1::{GetUsageRequest, ListTenantsRequest, UsageResolution};
 use prost_types::Timestamp;
 use serde::Deserialize;
 
+use super::access::{require_admin, require_change};
 use crate::console::Shared;
 use crate::prelude::*;
 
@@ -22,13 +23,27 @@ const MAX_TENANTS: usize = 12;
 const MAX_USAGE_TENANTS: i32 = 25;
 /// The reads of usage at once.
 const CONCURRENT_READS: usize = 4;
+/// How long credentials are valid: what forms offer, and what it is called.
+pub const VALIDITIES: [(&str, &str); 5] = [
+    ("7d", "7 days"),
+    ("30d", "30 days"),
+    ("90d", "90 days"),
+    ("365d", "a year"),
+    ("never", "ever: it does not expire"),
+];
 const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Template)]
 #[template(path = "pages/server/callers.html")]
 struct CallersPage {
     frame: Frame,
+    /// What was done.
+    note: &'static str,
     requires_credentials: bool,
+    /// Whether the reader can change credentials here.
+    may_change: bool,
+    /// Why nobody can change them here; empty if somebody can.
+    fixed: String,
     is_broken: bool,
     callers: Vec<CallerView>,
     pager: Pager,
@@ -51,14 +66,37 @@ struct CallerView {
     under_way: usize,
     today: i64,
     failed: i64,
+    /// The pages of its forms; empty if there are none.
+    new_path: String,
+    revoke_path: String,
 }
 
 /// A credential, without what proves it.
-struct CredentialView {
+pub struct CredentialView {
     /// Such as `token 7hf2k0qh2vma`.
-    text: String,
-    expires: Option<Time>,
-    has_expired: bool,
+    pub text: String,
+    pub expires: Option<Time>,
+    pub has_expired: bool,
+    /// The fields that choose it among those of a caller.
+    fields: [(&'static str, String); 2],
+    /// The pages of its forms; empty if there are none.
+    extend_path: String,
+    revoke_path: String,
+}
+
+impl CallerView {
+    /// Adds the links to the forms.
+    fn link(&mut self, frame: &Frame) {
+        let name = ("name", &*self.name);
+        self.new_path = frame.server_page("callers/new", &[name]);
+        self.revoke_path = frame.server_page("callers/revoke", &[name]);
+        for own in &mut self.credentials {
+            let [token, certificate] = own.fields.each_ref().map(|(key, value)| (*key, &**value));
+            let fields = [name, token, certificate];
+            own.extend_path = frame.server_page("callers/extend", &fields);
+            own.revoke_path = frame.server_page("callers/revoke", &fields);
+        }
+    }
 }
 
 /// The query of the page.
@@ -67,6 +105,8 @@ struct CredentialView {
 pub struct Parameters {
     /// The page. Its token is the last name of the page before.
     after: Trail,
+    /// What was done.
+    done: String,
     /// The tenant of the page before.
     t: String,
 }
@@ -75,10 +115,14 @@ pub struct Parameters {
 pub async fn page(
     State(shared): State<Arc<Shared>>,
     visit: Visit,
-    Query(Parameters { after, t }): Query<Parameters>,
+    Query(Parameters { after, done, t }): Query<Parameters>,
 ) -> Page {
-    visit.require(Role::Admin)?;
-    visit.require_all_tenants()?;
+    require_admin(&visit)?;
+    let (may_change, fixed) = match require_change(&shared, &visit).await {
+        Ok(()) => (true, String::new()),
+        Err(Failure::CredentialsFixed(reason)) => (false, reason),
+        Err(_) => (false, String::new()),
+    };
     let (mut callers, has_more) = callers(&shared.access, &visit.caller, after.token());
     let (usage, usage_tenants, has_more_tenants) = usage(&visit, &callers).await?;
     for caller in &mut callers {
@@ -86,10 +130,18 @@ pub async fn page(
     }
     let last = callers.last().filter(|_| has_more);
     let frame = visit.server_frame(&t);
-    let next = last.map_or("", |last| &last.name);
+    let next = last.map_or("", |last| &last.name).to_owned();
+    callers.iter_mut().for_each(|caller| caller.link(&frame));
     Ok(render(&CallersPage {
-        pager: after.pager(&frame.server_page("callers", &[]), callers.len(), next),
+        pager: after.pager(&frame.server_page("callers", &[]), callers.len(), &next),
         frame,
+        note: match &*done {
+            "extended" => "The expiry is changed.",
+            "revoked" => "The credentials are revoked, and sessions with them have ended.",
+            _ => "",
+        },
+        may_change,
+        fixed,
         requires_credentials: shared.access.requires_credentials(),
         is_broken: shared.access.is_broken(),
         callers,
@@ -135,15 +187,25 @@ fn view(caller: &Caller, credentials: &[&Credential]) -> CallerView {
         under_way: caller.state.reads.get() + caller.state.mutations.get(),
         today: 0,
         failed: 0,
+        new_path: String::new(),
+        revoke_path: String::new(),
     }
 }
 
-fn credential(credential: &Credential) -> CredentialView {
-    let token = credential.token.as_ref().map(|hash| format!("token {}", TokenHash::id(hash)));
+/// The view of a credential.
+pub fn credential(credential: &Credential) -> CredentialView {
+    let id = credential.token.as_ref().map(TokenHash::id);
+    let token = id.map(|id| format!("token {id}"));
     let certificate = credential.certificate.as_ref().map(|name| format!("certificate {name}"));
     let parts: Vec<_> = token.into_iter().chain(certificate).collect();
     CredentialView {
         text: parts.join(" with "),
+        fields: [
+            ("token", id.unwrap_or_default().to_owned()),
+            ("certificate", credential.certificate.clone().unwrap_or_default()),
+        ],
+        extend_path: String::new(),
+        revoke_path: String::new(),
         expires: Time::of(credential.expires.map(Timestamp::from).as_ref()),
         has_expired: credential.has_expired(SystemTime::now()),
     }

@@ -1,0 +1,253 @@
+//! Credentials get another expiry, or are revoked, once somebody has confirmed it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::StatusCode;
+use polynym_access::edits::{EditError, Which};
+use polynym_access::{Credential, TokenHash};
+use polynym_presentation::time;
+use serde::Deserialize;
+
+use super::access::{fixed, require_change, with_file};
+use super::list::{CredentialView, VALIDITIES, credential};
+use crate::console::Shared;
+use crate::prelude::*;
+
+/// The maximum number of credentials that a page names.
+const MAX_NAMED: usize = 25;
+/// The maximum characters of a reason in the log.
+const MAX_REASON: usize = 256;
+
+#[derive(Template)]
+#[template(path = "pages/server/extend.html")]
+struct ExtendPage {
+    frame: Frame,
+    chosen: Chosen,
+    named: Named,
+    validities: [(&'static str, &'static str); 5],
+    valid: String,
+    reason: String,
+    error: String,
+}
+
+#[derive(Template)]
+#[template(path = "pages/server/revoke.html")]
+struct RevokePage {
+    frame: Frame,
+    chosen: Chosen,
+    named: Named,
+    reason: String,
+    /// Whether the session of the one who revokes ends.
+    is_own: bool,
+    /// Whether no token of an admin of all tenants is left.
+    is_last_admin: bool,
+    error: String,
+}
+
+/// The credentials of a page.
+struct Named {
+    credentials: Vec<CredentialView>,
+    more: usize,
+}
+
+/// What a page or form is about: a token, a certificate, or all credentials of a caller.
+#[derive(Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Chosen {
+    name: String,
+    token: String,
+    certificate: String,
+    /// The tenant of the page before.
+    t: String,
+}
+
+impl Chosen {
+    fn in_form(form: &Form) -> Self {
+        let field = |name| form.get(name).to_owned();
+        let (name, token) = (field("name"), field("token"));
+        Self { name, token, certificate: field("certificate"), t: field("t") }
+    }
+
+    fn which(&self) -> Which {
+        match (&*self.token, &*self.certificate) {
+            ("", "") => Which::Caller(self.name.clone()),
+            ("", certificate) => {
+                let (caller, certificate) = (self.name.clone(), certificate.to_owned());
+                Which::Certificate { caller, certificate }
+            }
+            (token, _) => Which::Token(token.to_owned()),
+        }
+    }
+
+    fn has(&self, credential: &Credential) -> bool {
+        let token = credential.token.as_ref().map_or("", TokenHash::id);
+        let certificate = credential.certificate.as_deref().unwrap_or_default();
+        credential.caller.name == self.name
+            && (self.is_all()
+                || (token == self.token && (!token.is_empty() || certificate == self.certificate)))
+    }
+
+    /// Whether it is about all credentials of a caller.
+    fn is_all(&self) -> bool {
+        self.token.is_empty() && self.certificate.is_empty()
+    }
+
+    /// Whether a session needs them.
+    fn has_session(&self, visit: &Visit) -> bool {
+        self.name == visit.caller.name
+            && (self.is_all() || visit.session.token_id() == Some(&self.token))
+    }
+
+    /// The credentials; none if there are none.
+    fn named(&self, shared: &Shared) -> Option<Named> {
+        let credentials = shared.access.credentials()?;
+        let own: Vec<_> = credentials.list().into_iter().filter(|one| self.has(one)).collect();
+        let views: Vec<_> = own.iter().take(MAX_NAMED).map(|one| credential(one)).collect();
+        let more = own.len() - views.len();
+        (!own.is_empty()).then_some(Named { credentials: views, more })
+    }
+
+    /// Whether no valid credential of an admin of all tenants is left without these.
+    fn has_last_admin(&self, shared: &Shared) -> bool {
+        let now = SystemTime::now();
+        let is_admin = |one: &&Credential| {
+            one.caller.role == Role::Admin && one.caller.tenants.are_all() && !one.has_expired(now)
+        };
+        let credentials = shared.access.credentials();
+        let is_left = |one: &&Credential| is_admin(one) && !self.has(one);
+        credentials.is_none_or(|all| !all.list().iter().any(is_left))
+    }
+}
+
+/// The form for another expiry.
+pub async fn extend_page(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Query(chosen): Query<Chosen>,
+) -> Page {
+    require_change(&shared, &visit).await?;
+    show_extend(&shared, &visit, &chosen, &Form::of(&[("valid", "365d")]), String::new())
+}
+
+fn show_extend(
+    shared: &Shared,
+    visit: &Visit,
+    chosen: &Chosen,
+    form: &Form,
+    error: String,
+) -> Page {
+    let status = status(&error);
+    let page = ExtendPage {
+        frame: visit.server_frame(&chosen.t),
+        named: chosen.named(shared).ok_or_else(gone)?,
+        chosen: chosen.clone(),
+        validities: VALIDITIES,
+        valid: form.get("valid").to_owned(),
+        reason: form.get("reason").to_owned(),
+        error,
+    };
+    Ok(render_with_status(&page, status))
+}
+
+/// Gives credentials another expiry.
+pub async fn extend(State(shared): State<Arc<Shared>>, visit: Visit, form: Form) -> Page {
+    require_change(&shared, &visit).await?;
+    let chosen = Chosen::in_form(&form);
+    chosen.named(&shared).ok_or_else(gone)?;
+    let expires = match time::expiry(form.get("valid")) {
+        Ok(expires) => expires,
+        Err(rule) => {
+            let error = format!("Valid for: {rule}.");
+            return show_extend(&shared, &visit, &chosen, &form, error);
+        }
+    };
+    let which = chosen.which();
+    match with_file(&shared, move |file| file.extend(&which, expires)).await? {
+        Ok(count) => {
+            let until = expires.map_or_else(|| "never".to_owned(), time::second);
+            log(&visit, &chosen, &form, count, "extended credentials", &until);
+            Ok(to_list(&visit, &chosen, "extended"))
+        }
+        Err(EditError::NotFound(_)) => Err(gone()),
+        Err(EditError::Invalid(error)) => show_extend(&shared, &visit, &chosen, &form, error),
+        Err(error) => Err(fixed(error)),
+    }
+}
+
+/// The confirmation of revoking.
+pub async fn revoke_page(
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    Query(chosen): Query<Chosen>,
+) -> Page {
+    require_change(&shared, &visit).await?;
+    show_revoke(&shared, &visit, &chosen, "", String::new())
+}
+
+fn show_revoke(
+    shared: &Shared,
+    visit: &Visit,
+    chosen: &Chosen,
+    reason: &str,
+    error: String,
+) -> Page {
+    let status = status(&error);
+    let page = RevokePage {
+        frame: visit.server_frame(&chosen.t),
+        named: chosen.named(shared).ok_or_else(gone)?,
+        reason: reason.to_owned(),
+        is_own: chosen.has_session(visit),
+        is_last_admin: chosen.has_last_admin(shared),
+        chosen: chosen.clone(),
+        error,
+    };
+    Ok(render_with_status(&page, status))
+}
+
+/// Revokes credentials, and ends the sessions that need them. The same form sent again leads to the
+/// list, too.
+pub async fn revoke(State(shared): State<Arc<Shared>>, visit: Visit, form: Form) -> Page {
+    require_change(&shared, &visit).await?;
+    let chosen = Chosen::in_form(&form);
+    let which = chosen.which();
+    match with_file(&shared, move |file| file.revoke(&which)).await? {
+        Ok(count) => {
+            log(&visit, &chosen, &form, count, "revoked credentials", "");
+            shared.sessions.close_invalid(&shared.access);
+            Ok(to_list(&visit, &chosen, "revoked"))
+        }
+        Err(EditError::NotFound(_)) => Ok(to_list(&visit, &chosen, "revoked")),
+        Err(EditError::Invalid(error)) => {
+            show_revoke(&shared, &visit, &chosen, form.get("reason"), error)
+        }
+        Err(error) => Err(fixed(error)),
+    }
+}
+
+fn log(visit: &Visit, chosen: &Chosen, form: &Form, count: usize, what: &str, until: &str) {
+    let is_printable = |c: &char| !c.is_control();
+    let reason: String = form.get("reason").chars().filter(is_printable).take(MAX_REASON).collect();
+    tracing::info!(
+        caller = visit.caller.name,
+        name = chosen.name,
+        token = chosen.token,
+        certificate = chosen.certificate,
+        count,
+        until = Some(until).filter(|until| !until.is_empty()),
+        reason = Some(reason).filter(|reason| !reason.is_empty()),
+        "{what}"
+    );
+}
+
+fn to_list(visit: &Visit, chosen: &Chosen, done: &str) -> http::Response<axum::body::Body> {
+    redirect(&visit.server_frame(&chosen.t).server_page("callers", &[("done", done)]))
+}
+
+fn status(error: &str) -> StatusCode {
+    if error.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY }
+}
+
+fn gone() -> Failure {
+    Failure::Form("There is no such credential: it was revoked in the meantime.".to_owned())
+}
