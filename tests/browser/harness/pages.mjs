@@ -39,7 +39,18 @@ export const PAGES_BY_ROLE = {
     "bulk",
   ],
   registrar: ["users/USER/link", "users/USER/name", "users/USER/delete", "users/USER/attributes", "users/USER/merge", "users/USER/inbox/send", "users/new", "bulk/new"],
-  admin: ["users/USER/purge", "duplicates", "import", "operations/none/undo", "usage", "policies/delete"],
+  admin: [
+    "users/USER/purge",
+    "duplicates",
+    "import",
+    "operations/none/undo",
+    "usage",
+    "policies/delete",
+    "/console/callers/new",
+    "/console/callers/extend?name=admin",
+    "/console/callers/revoke?name=admin",
+    "/console/callers/sessions",
+  ],
 };
 
 /** The forms that only some roles may send. */
@@ -87,6 +98,10 @@ export const FORMS_BY_ROLE = {
     "policies/handles",
     "policies/attributes",
     "policies/delete",
+    "/console/callers/new",
+    "/console/callers/extend",
+    "/console/callers/revoke",
+    "/console/callers/sessions/end",
   ],
 };
 
@@ -94,5 +109,7 @@ export const FORMS_BY_ROLE = {
 export const isOfNothing = (path) => /^(bulk\/x|import\/1)\//.test(path);
 
 /** Returns what completes a path: with a tenant, the ids of users, and the short id of a search. */
-export const completing = (tenant, user, other, search) => (path) =>
-  `/console/t/${tenant}/${path.replace("USER", user.userId).replace("OTHER", other.userId).replace("SEARCH", search)}`;
+export const completing = (tenant, user, other, search) => (path) => {
+  const completed = path.replace("USER", user.userId).replace("OTHER", other.userId).replace("SEARCH", search);
+  return completed.startsWith("/") ? completed : `/console/t/${tenant}/${completed}`;
+};
