@@ -50,9 +50,9 @@ Examples:
   polynym bench health --concurrency 64 --json
   polynym bench remove
 
-`resolve`, `batch`, `find`, `audit` and `link` first load the users that are missing. The users of `create`
-stay; `link` unlinks what it links. All users are in a tenant that this command creates; it writes
-to no other tenant. `remove` deletes it.";
+`resolve`, `batch`, `find`, `audit` and `link` first load the users that are missing. The users of
+`create` stay; `link` unlinks what it links. All users are in a tenant that this command creates; it
+writes to no other tenant. `remove` deletes it.";
 
 #[derive(Args)]
 pub struct Run {
