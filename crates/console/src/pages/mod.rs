@@ -37,7 +37,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route(provider::BEGIN, get(sign_in::page).post(provider::begin))
         .route(provider::CALLBACK, get(provider::callback))
         .route("/sign-out", post(sign_in::sign_out))
-        .route("/t/{tenant}/", get(search::home))
+        .route("/t/{tenant}/", get(search::home::page))
         .merge(server::router())
         .merge(tenants::router())
         .nest("/t/{tenant}", tenant())

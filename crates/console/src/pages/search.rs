@@ -2,9 +2,11 @@
 
 mod background;
 mod columns;
+mod desk;
 mod export;
 mod filter_parts;
 mod found;
+pub mod home;
 mod new_conditions;
 mod order;
 mod refine;
@@ -24,7 +26,7 @@ use self::columns::{Cell, Columns, Row};
 use self::found::IdentityResult;
 use self::order::{Heading, Order, headings};
 use self::refine::Refinement;
-use self::saved::{SavedSearch, SavedSearches};
+use self::saved::SavedSearches;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -32,13 +34,6 @@ use crate::views::reading::{self, Reading, filter_of};
 
 /// The users that are shown while somebody types.
 const SUGGESTIONS: i32 = 8;
-
-#[derive(Template)]
-#[template(path = "pages/home.html")]
-struct HomePage {
-    frame: Frame,
-    saved: Vec<SavedSearch>,
-}
 
 #[derive(Template)]
 #[template(path = "pages/results.html")]
@@ -132,16 +127,6 @@ pub async fn first(State(shared): State<Arc<Shared>>, visit: Visit) -> Page {
         Some(tenant) => format!("{}/t/{tenant}/", shared.base),
         None => format!("{}/tenants", shared.base),
     }))
-}
-
-/// The search box, with the saved searches of the caller.
-pub async fn home(visit: Visit, headers: HeaderMap, Path(tenant): Path<String>) -> Page {
-    let frame = visit.frame(&tenant);
-    let saved = match frame.may_view() {
-        true => SavedSearches::of(&headers).of_caller(&visit.caller.name),
-        false => Vec::new(),
-    };
-    Ok(render(&HomePage { frame, saved }))
 }
 
 /// Keeps a search under a short id, and leads to its results. While somebody types, shows the best

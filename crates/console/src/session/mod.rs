@@ -4,6 +4,7 @@ mod duplicate_results;
 mod kept_forms;
 mod providers;
 mod queries;
+mod seen;
 mod sessions;
 mod used_forms;
 

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::duplicate_results::{Finds, LastSearch};
 use super::queries::Queries;
+use super::seen::Seen;
 use crate::context;
 use crate::imports::{Space, Stop, Uploads};
 
@@ -95,6 +96,8 @@ pub struct Session {
     pub streams: Arc<ActiveCount>,
     /// Its searches.
     pub queries: Queries,
+    /// The users at whom it looked last.
+    pub seen: Seen,
     /// Its files.
     pub uploads: Arc<Uploads>,
     /// Its last search for duplicates.
@@ -260,6 +263,7 @@ impl Sessions {
             requests: Arc::default(),
             streams: Arc::default(),
             queries: Queries::default(),
+            seen: Seen::default(),
             uploads: Uploads::new(&caller.name, self.space.clone()),
             search: LastSearch::default(),
         });

@@ -94,6 +94,12 @@ impl Lines {
         }
     }
 
+    /// The newest lines, as many as these.
+    pub fn first(mut self, most: usize) -> Vec<Line> {
+        self.0.truncate(most);
+        self.0
+    }
+
     /// The lines by day.
     pub fn days(self) -> Vec<Day> {
         let mut days: Vec<Day> = Vec::new();

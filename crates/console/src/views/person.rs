@@ -8,6 +8,7 @@ use v1::batch_get_users_response::result::Outcome;
 
 use super::UserView;
 use super::text::cut;
+use super::user::initials;
 
 /// The most users of a page whose names are read.
 const MAX_READ: usize = 200;
@@ -33,6 +34,11 @@ impl Person {
     /// A user of whom only the id is known.
     pub fn unknown(id: &str) -> Self {
         Self { id: id.to_owned(), name: cut(id, SHORT_ID), note: String::new() }
+    }
+
+    /// The first letters of the first and the last word of the name.
+    pub fn initials(&self) -> String {
+        initials(&self.name)
     }
 }
 

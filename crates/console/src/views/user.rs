@@ -69,10 +69,7 @@ impl UserView {
 
     /// The first letters of the first and the last word of the name to show.
     pub fn initials(&self) -> String {
-        let mut words = self.title().split_whitespace();
-        let ends = [words.next(), words.next_back()].into_iter().flatten();
-        let letters = ends.filter_map(|word| word.chars().find(|c| c.is_alphanumeric()));
-        letters.flat_map(char::to_uppercase).collect()
+        initials(self.title())
     }
 }
 
@@ -94,6 +91,14 @@ impl AttributeView {
     pub fn is_long(&self) -> bool {
         self.short().len() < self.value.len()
     }
+}
+
+/// The first letters of the first and the last word of a name.
+pub fn initials(name: &str) -> String {
+    let mut words = name.split_whitespace();
+    let ends = [words.next(), words.next_back()].into_iter().flatten();
+    let letters = ends.filter_map(|word| word.chars().find(|c| c.is_alphanumeric()));
+    letters.flat_map(char::to_uppercase).collect()
 }
 
 /// The text of an attribute's value.

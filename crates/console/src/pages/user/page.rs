@@ -80,6 +80,9 @@ pub async fn page(
         answer => answer?,
     };
     let mut user = answer.user.as_ref().map(UserView::of).ok_or(Failure::NotFound)?;
+    if let Ok(own) = user.id.parse() {
+        visit.session.seen.add(&tenant, own);
+    }
     let identities = std::mem::take(&mut user.identities);
     let attributes = std::mem::take(&mut user.attributes);
     let cli = ["user", "get", &request.user_id, "--tenant", &tenant];

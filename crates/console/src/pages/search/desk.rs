@@ -1,0 +1,193 @@
+//! What goes on in a tenant, for the start page: work that runs and work that ended, the latest
+//! users, those who are purged soon, and those at whom the session looked last. Each part is one
+//! read of a bounded number of records; those of the session cost no call.
+
+use std::sync::Arc;
+
+use polynym_client::Client;
+use polynym_presentation::time::Time;
+use v1::EventType;
+
+use crate::imports::{JobKind, Upload};
+use crate::prelude::*;
+use crate::short_id::ShortId;
+use crate::views::audit::{Line, Lines};
+use crate::views::bulk::BulkView;
+use crate::views::person::{People, Person};
+
+/// The rows of a part.
+const MAX_ROWS: usize = 6;
+/// The latest bulk changes that are read. One that runs is among them, or a page away.
+const BULK_CHANGES: i32 = 25;
+/// The latest creations that are read. Those of one operation are one row.
+const CREATIONS: i32 = 50;
+/// The deleted users that are read. The rows are those of them who are purged first.
+const DELETED: i32 = 50;
+/// The filter of deleted users.
+pub const DELETED_FILTER: &str = "state = DELETED";
+
+/// What goes on in a tenant.
+#[derive(Default)]
+pub struct Desk {
+    /// The users at whom the session looked last, the latest first.
+    pub seen: Vec<Person>,
+    /// The files that the session works on.
+    pub files_running: Vec<FileRow>,
+    /// The files that the session imported.
+    pub imported: Vec<FileRow>,
+    pub bulks_running: Vec<BulkView>,
+    /// The bulk changes that ended and changed users, the latest first.
+    pub bulks_ended: Vec<BulkView>,
+    /// The latest users, the newest first.
+    pub created: Vec<Line>,
+    pub deleted: Vec<DeletedRow>,
+    /// Whether there are more deleted users than were read.
+    pub has_more_deleted: bool,
+    /// Whether a part cannot be read.
+    pub is_partial: bool,
+}
+
+/// A file of the session.
+pub struct FileRow {
+    pub number: ShortId,
+    pub name: String,
+    pub kind: JobKind,
+    /// The share that is done, in percent.
+    pub percent: u64,
+    pub created: i64,
+    pub changed: i64,
+    /// The operation of the import.
+    pub operation: String,
+}
+
+/// A user who will be purged.
+pub struct DeletedRow {
+    pub person: Person,
+    pub purged: Option<Time>,
+}
+
+impl Desk {
+    /// Reads all parts at once, as far as the caller may.
+    pub async fn read(visit: &Visit, tenant: &str) -> Self {
+        let client = visit.client(tenant);
+        let seen = visit.session.seen.of_tenant(tenant, MAX_ROWS);
+        let (seen, bulks, created, deleted) = tokio::join!(
+            seen_people(&client, &seen),
+            bulk_changes(&client),
+            creations(&client),
+            deletions(&client),
+        );
+        let is_partial = bulks.is_none() || created.is_none() || deleted.is_none();
+        let (deleted, has_more_deleted) = deleted.unwrap_or_default();
+        let bulks = bulks.unwrap_or_default();
+        let (running, ended): (Vec<_>, Vec<_>) = bulks.into_iter().partition(BulkView::is_running);
+        let ended = ended.into_iter().filter(|bulk| !bulk.is_dry_run && bulk.changed > 0);
+        let (files_running, imported) = files(visit, tenant);
+        Self {
+            seen,
+            files_running,
+            imported,
+            bulks_running: running.into_iter().take(MAX_ROWS).collect(),
+            bulks_ended: ended.take(MAX_ROWS).collect(),
+            created: created.unwrap_or_default(),
+            deleted,
+            has_more_deleted,
+            is_partial,
+        }
+    }
+
+    /// Whether something runs.
+    pub const fn is_running(&self) -> bool {
+        !self.files_running.is_empty() || !self.bulks_running.is_empty()
+    }
+
+    /// Whether something ended that can be looked at, or undone.
+    pub const fn has_ended(&self) -> bool {
+        !self.imported.is_empty() || !self.bulks_ended.is_empty()
+    }
+}
+
+/// The people with these ids, in this order: one call for all of them. A user who is gone is left
+/// out.
+async fn seen_people(client: &Client, ids: &[String]) -> Vec<Person> {
+    let people = People::read(client, ids.iter().map(String::as_str)).await;
+    let known = ids.iter().map(|id| people.person(id));
+    known.filter(|person| person.note != "no longer there").collect()
+}
+
+async fn bulk_changes(client: &Client) -> Option<Vec<BulkView>> {
+    let request = v1::ListBulkChangesRequest { page_size: BULK_CHANGES, ..Default::default() };
+    let answer = client.registry().list_bulk_changes(request).await.ok()?;
+    Some(answer.bulk_changes.iter().map(BulkView::of).collect())
+}
+
+async fn creations(client: &Client) -> Option<Vec<Line>> {
+    let request = v1::ListEventsRequest {
+        types: vec![EventType::UserCreated.into()],
+        page_size: CREATIONS,
+        ..Default::default()
+    };
+    let answer = client.directory().list_events(request).await.ok()?;
+    let mut lines = Lines::default();
+    lines.add(&answer, true);
+    Some(lines.first(MAX_ROWS))
+}
+
+/// The deleted users who are purged first of those that were read, and whether there are more.
+async fn deletions(client: &Client) -> Option<(Vec<DeletedRow>, bool)> {
+    let paths = ["user_id", "display_name", "state", "identities", "purge_time"];
+    let request = v1::SearchUsersRequest {
+        filter: DELETED_FILTER.to_owned(),
+        page_size: DELETED,
+        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
+        ..Default::default()
+    };
+    let answer = client.directory().search_users(request).await.ok()?;
+    let mut users = answer.users;
+    users.sort_by_key(|user| user.purge_time.map(|time| (time.seconds, time.nanos)));
+    let row = |user: &v1::User| {
+        let view = UserView::of(user);
+        let name = view.title().to_owned();
+        let person = Person { name, ..Person::unknown(&view.id) };
+        DeletedRow { person, purged: view.purged }
+    };
+    let rows = users.iter().take(MAX_ROWS).map(row).collect();
+    Some((rows, !answer.next_page_token.is_empty()))
+}
+
+/// The files that the session works on, and those that it imported, of callers who may import.
+fn files(visit: &Visit, tenant: &str) -> (Vec<FileRow>, Vec<FileRow>) {
+    if visit.caller.role < Role::Admin {
+        return Default::default();
+    }
+    let uploads = visit.session.uploads.of_tenant(tenant);
+    let running = uploads.iter().filter_map(running);
+    (running.collect(), uploads.iter().filter_map(imported).collect())
+}
+
+fn running(upload: &Arc<Upload>) -> Option<FileRow> {
+    let job = upload.running()?;
+    let progress = job.progress();
+    Some(FileRow {
+        number: upload.number,
+        name: upload.name.clone(),
+        kind: job.kind,
+        percent: job.percent(),
+        created: progress.created,
+        changed: progress.changed,
+        operation: String::new(),
+    })
+}
+
+fn imported(upload: &Arc<Upload>) -> Option<FileRow> {
+    let import = upload.snapshot().import?;
+    (upload.running().is_none() && import.has_changed()).then(|| FileRow {
+        number: upload.number,
+        name: upload.name.clone(),
+        kind: JobKind::Import,
+        percent: 100,
+        created: import.progress.created,
+        changed: import.progress.changed,
+        operation: import.operation_id.clone(),
+    })
+}
