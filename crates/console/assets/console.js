@@ -42,25 +42,42 @@
 
   const go = (key) => document.querySelector(`nav a[data-key="${CSS.escape(key)}"]`)?.click();
 
+  // The letter of a key; that of its place where the layout is of another script.
+  const keyOf = ({ key, code, shiftKey }) => {
+    const letter = /^Key([A-Z])$/.exec(code)?.[1];
+    if (!letter || !/[^\0-\x7f]/.test(key)) return key;
+    return shiftKey ? letter : letter.toLowerCase();
+  };
+  const hasKeys = document.documentElement.dataset.keys !== "off";
+
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    // Keys of an input method are its own.
+    if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
     const search = document.getElementById("q");
     if (event.key === "Escape") {
       if (suggestions()?.contains(event.target)) search?.focus();
       // The first Escape keeps the text, the second one clears it.
       if (event.target === search && !isClosed) event.preventDefault();
       closeSuggestions();
+      for (const toast of document.querySelectorAll(".toast[open]")) toast.close();
+      for (const menu of document.querySelectorAll("details.menu[open]")) {
+        menu.open = false;
+        if (menu.contains(event.target)) menu.querySelector("summary").focus();
+      }
+      // It also ends the navigation that a form began.
+      sendAgain();
       return;
     }
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (stepInSuggestions(event.target, event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
       return;
     }
-    if (isTyping(event.target)) return;
+    if (!hasKeys || isTyping(event.target)) return;
+    const key = keyOf(event);
     const before = pending;
     pending = "";
-    if (before === "g") return go(event.key);
-    switch (event.key) {
+    if (before === "g") return go(key);
+    switch (key) {
       case "/":
         search?.focus();
         search?.select();
@@ -83,16 +100,38 @@
     event.preventDefault();
   });
 
-  // A double click sends a form once. The request id in the form makes a repeat safe anyway.
+  // A double click sends a form once. The request id in the form makes a repeat safe anyway. An answer that is a file,
+  // or that never came, leaves the page as it was: after this time the form can be sent again.
+  const AGAIN_MS = 15_000;
+  const sendAgain = () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  };
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.dataset.sent) event.preventDefault();
-    else if (form.method === "post" && !event.defaultPrevented) form.dataset.sent = "yes";
+    else if (form.method === "post" && !event.defaultPrevented) {
+      form.dataset.sent = "yes";
+      setTimeout(sendAgain, AGAIN_MS);
+    }
   });
   // The browser may show this page again from its memory.
-  addEventListener("pageshow", () => {
-    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
-  });
+  addEventListener("pageshow", sendAgain);
+
+  // A status that a page begins with is not said aloud. One that comes a moment later is.
+  for (const status of document.querySelectorAll(".toast [role=status]")) {
+    setTimeout(() => status.replaceChildren(...[...status.childNodes].map((node) => node.cloneNode(true))), 300);
+  }
+
+  // Regions that do not scroll are no stops of the Tab key.
+  const setStops = () => {
+    for (const region of document.querySelectorAll(".scroll[role=region]")) {
+      if (region.scrollWidth > region.clientWidth) region.tabIndex = 0;
+      else if (region !== document.activeElement) region.removeAttribute("tabindex");
+    }
+  };
+  setStops();
+  addEventListener("resize", setStops);
+  document.addEventListener("htmx:after:swap", setStops);
 
   // A list that grows by itself keeps its newest entries.
   const MAX_EVENTS = 200;

@@ -74,6 +74,8 @@ pub struct Context {
     pub theme: String,
     /// The name of the zone of times, such as that of Vienna; empty for the browser.
     pub zone: String,
+    /// Whether single keys are shortcuts.
+    pub has_keys: bool,
     /// The country of numbers in national form: ISO 3166, alpha-2.
     pub region: String,
     /// The scheme and the host by which the browser knows the console.
@@ -116,6 +118,7 @@ pub fn of(base: &str, is_tls: bool, request: &Request) -> Context {
         nonce: nonce.unwrap_or_default(),
         theme,
         zone: zone.unwrap_or_default(),
+        has_keys: preference(headers, "polynym_keys").as_deref() != Some("off"),
         region: region.unwrap_or_else(|| region_of(headers)),
         origin: origin(request, is_tls),
         path: path(base, request.uri()),

@@ -25,6 +25,8 @@ pub struct Link {
     pub is_current: bool,
     /// The key after `g` that opens it.
     pub key: &'static str,
+    /// Whether it is about the server, not about the tenant.
+    pub is_of_server: bool,
 }
 
 /// The pages of a tenant: the text, the path, the key, and the least role.
@@ -98,6 +100,11 @@ impl Frame {
     /// The zone of times; empty for that of the browser.
     pub fn zone(&self) -> &str {
         &self.context.zone
+    }
+
+    /// Whether single keys are shortcuts.
+    pub const fn has_keys(&self) -> bool {
+        self.context.has_keys
     }
 
     /// Whether the zone was chosen by its name.
@@ -175,6 +182,7 @@ impl Frame {
             } else {
                 self.path().starts_with(href.split('?').next().unwrap_or(&href))
             },
+            is_of_server: SERVER_PAGES.iter().any(|page| page.1 == path),
             href,
             key,
         })

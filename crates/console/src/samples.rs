@@ -1,5 +1,7 @@
-//! Samples of the server's metrics: two, some seconds apart, whose difference shows rates.
+//! Samples of the server's metrics: two, some seconds apart, whose difference shows rates, and the
+//! rates of the samples before.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -9,6 +11,9 @@ use polynym_exposition::{Figures, Scrape};
 const LEAST_AGE: Duration = Duration::from_secs(2);
 /// The time from which rates are measured, if somebody watches.
 const INTERVAL: Duration = Duration::from_secs(5);
+
+/// The rates that are kept: of some minutes, if somebody watches.
+const MAX_POINTS: usize = 60;
 
 /// Returns the metrics of the server, in the text format of Prometheus.
 pub type Metrics = Box<dyn Fn() -> String + Send + Sync>;
@@ -26,7 +31,17 @@ pub struct Samples {
     kept: Mutex<Kept>,
 }
 
+/// What a sample showed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// Calls a second.
+    pub calls: f64,
+    /// The seconds within which 99 % of them ended; none without calls.
+    pub p99: Option<f64>,
+}
+
 struct Kept {
+    points: VecDeque<Point>,
     /// The sample from which rates are measured.
     before: Sample,
     latest: Sample,
@@ -40,6 +55,8 @@ pub struct Measured {
     pub increase: Scrape,
     /// The values now.
     pub now: Arc<Scrape>,
+    /// The samples of the last minutes, the latest last.
+    pub points: Vec<Point>,
     /// The time between the samples.
     pub interval: Duration,
 }
@@ -48,7 +65,7 @@ impl Samples {
     /// Samples of these metrics. The first rates are those since now.
     pub fn new(metrics: Metrics) -> Self {
         let first = Sample { time: Instant::now(), scrape: Arc::default() };
-        Self { metrics, kept: Mutex::new(Kept { before: first.clone(), latest: first }) }
+        Self { metrics, kept: Mutex::new(Kept { points: VecDeque::new(), before: first.clone(), latest: first }) }
     }
 
     /// Measures the server, unless somebody has just done so.
@@ -62,6 +79,7 @@ impl Samples {
                 kept.before = kept.latest.clone();
             }
             kept.latest = latest;
+            kept.add_point();
         }
         let (before, latest) = (&kept.before, &kept.latest);
         let interval = latest.time.duration_since(before.time);
@@ -69,8 +87,21 @@ impl Samples {
             figures: Figures::new(&before.scrape, &latest.scrape, interval),
             increase: latest.scrape.since(&before.scrape),
             now: latest.scrape.clone(),
+            points: kept.points.iter().copied().collect(),
             interval,
         }
+    }
+}
+
+impl Kept {
+    /// Keeps what the latest sample shows.
+    fn add_point(&mut self) {
+        let interval = self.latest.time.duration_since(self.before.time);
+        let figures = Figures::new(&self.before.scrape, &self.latest.scrape, interval);
+        if self.points.len() == MAX_POINTS {
+            self.points.pop_front();
+        }
+        self.points.push_back(Point { calls: figures.calls, p99: figures.times.p99 });
     }
 }
 
@@ -95,5 +126,11 @@ mod tests {
         samples.kept.lock().unwrap().latest.time = Instant::now() - LEAST_AGE;
         assert_eq!(samples.measure().now.sum("polynym_calls_total"), Some(2.0));
         assert_eq!(calls.load(Ordering::Relaxed), 2);
+        assert_eq!(samples.measure().points.len(), 2);
+        for _ in 0..2 * MAX_POINTS {
+            samples.kept.lock().unwrap().latest.time = Instant::now() - LEAST_AGE;
+            samples.measure();
+        }
+        assert_eq!(samples.measure().points.len(), MAX_POINTS);
     }
 }

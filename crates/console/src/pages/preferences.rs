@@ -1,5 +1,5 @@
-//! What a browser remembers: the theme, the zone of times, and the country of numbers in national
-//! form.
+//! What a browser remembers: the theme, the zone of times, the country of numbers in national form,
+//! and whether single keys are shortcuts.
 
 use std::sync::Arc;
 
@@ -18,10 +18,11 @@ use crate::render::{Page, own_path, redirect};
 pub async fn set(State(shared): State<Arc<Shared>>, _: Context, form: Form) -> Page {
     let mut response = redirect(&own_path(&shared.base, form.get("next")));
     let region = form.get("region").to_uppercase();
-    let (theme, zone) = (form.get("theme"), form.get("zone"));
+    let (theme, zone, keys) = (form.get("theme"), form.get("zone"), form.get("keys"));
     let chosen = [
         ("polynym_theme", theme, form.has("theme") && matches!(theme, "" | "light" | "dark")),
         ("polynym_zone", zone, form.has("zone") && is_zone(zone)),
+        ("polynym_keys", keys, form.has("keys") && matches!(keys, "" | "off")),
         ("polynym_region", &region, is_region(&region)),
     ];
     for (name, value, _) in chosen.into_iter().filter(|(.., is_set)| *is_set) {

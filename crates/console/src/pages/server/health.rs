@@ -9,6 +9,7 @@ use polynym_proto::v1::ListTenantsRequest;
 use serde::Deserialize;
 
 use super::figures::{MethodView, Section, methods, sections};
+use super::trends::{Trend, trends};
 use crate::console::Shared;
 use crate::prelude::*;
 
@@ -35,6 +36,7 @@ struct Health {
     version: String,
     sections: Vec<Section>,
     methods: Vec<MethodView>,
+    trends: Vec<Trend>,
 }
 
 /// The query of the page.
@@ -65,6 +67,7 @@ pub async fn page(
         version: measured.figures.version.clone(),
         sections: sections(&measured),
         methods: methods(&measured.figures),
+        trends: trends(&measured),
     };
     if visit.context.is_partial {
         return Ok(render(&HealthPart { health }));

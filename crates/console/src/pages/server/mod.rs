@@ -3,6 +3,7 @@
 mod callers;
 mod figures;
 mod health;
+mod trends;
 
 use std::sync::Arc;
 

@@ -67,10 +67,12 @@ impl Counts {
         Self { series, times, interval, total }
     }
 
-    /// The highest count of an interval.
-    pub fn peak(&self) -> i64 {
-        let counts = self.series.iter().flat_map(|series| &series.counts);
-        counts.copied().max().unwrap_or_default()
+    /// The length of the bar of a series, in percent of the longest.
+    pub fn share(&self, series: &Series) -> i64 {
+        let longest = self.series.iter().map(|series| series.total).max().unwrap_or_default();
+        (i128::from(series.total) * 100)
+            .checked_div(i128::from(longest))
+            .map_or(0, |share| (share as i64).max(i64::from(series.total > 0)))
     }
 
     /// The intervals with counts, the latest first: their times, and the counts of the series.

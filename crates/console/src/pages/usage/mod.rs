@@ -1,4 +1,4 @@
-//! Usage: counters of calls and look-ups over time, as a plot with its table.
+//! Usage: counters of calls and look-ups over time, as bars with their table.
 
 mod counts;
 mod plot;
@@ -60,7 +60,7 @@ async fn page(
         }
         Err(error) => return Err(error.into()),
     };
-    let plot = plot::svg(&counts).map_err(Failure::Internal)?;
+    let plot = plot::svg(&counts);
     let status = if error.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY };
     let commands = commands(&choice, &tenant, &request);
     let frame = visit.frame(&tenant);

@@ -1,106 +1,122 @@
-//! A plot of counters as SVG. Its colours are classes, which the style sheet sets for each theme.
+//! Counters as bars, in SVG: the counts of an interval stand on each other. Colours are classes,
+//! which the style sheet sets for each theme. The page has the same figures in tables.
 
-use plotters::prelude::*;
+use std::fmt::Write;
+
 use polynym_presentation::time::minute;
 
 use super::counts::Counts;
 
-const SIZE: (u32, u32) = (960, 320);
-/// Colours that stand for classes.
-const TEXT: RGBColor = RGBColor(1, 0, 0);
-const AXIS: RGBColor = RGBColor(2, 0, 0);
-const GRID: RGBColor = RGBColor(3, 0, 0);
-const SERIES: u8 = 7;
-
-/// The colour that stands for the class of a series.
-const fn series_color(number: u8) -> RGBColor {
-    RGBColor(0, 0, number)
-}
+/// The size of the drawing, in its own units. All numbers in it are whole, which keeps it small.
+const WIDTH: i64 = 960;
+const HEIGHT: i64 = 320;
+/// The sides of the bars: those of the labels, and the others.
+const LEFT: i64 = 64;
+const RIGHT: i64 = 952;
+const TOP: i64 = 12;
+const BOTTOM: i64 = 284;
+/// The widest bar.
+const MAX_BAR: i64 = 48;
+/// The labels of the times, and the lines of counts.
+const TIMES: usize = 7;
+const LINES: i64 = 4;
 
 /// The plot; empty without counts.
-///
-/// # Errors
-/// The plot cannot be drawn.
-pub fn svg(counts: &Counts) -> Result<String, String> {
+pub fn svg(counts: &Counts) -> String {
     if counts.total == 0 || counts.times.is_empty() {
-        return Ok(String::new());
+        return String::new();
     }
-    let mut drawing = String::new();
-    draw(&mut drawing, counts).map_err(|error| format!("The plot cannot be drawn: {error}."))?;
-    let (_, shapes) = drawing.split_once('>').unwrap_or_default();
-    let shapes = shapes.trim_end().trim_end_matches("</svg>");
-    let (width, height) = SIZE;
-    Ok(format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
-         aria-labelledby=\"plot-title\">{}</svg>",
-        with_classes(shapes)
-    ))
+    let top = round_up(highest(counts));
+    let mut svg = format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+         aria-labelledby=\"plot-title\">"
+    );
+    lines(&mut svg, top);
+    times(&mut svg, counts);
+    bars(&mut svg, counts, top);
+    let _ = write!(svg, "<path class=\"axis\" d=\"M{LEFT} {BOTTOM}H{RIGHT}\"/></svg>");
+    svg
 }
 
-fn draw(drawing: &mut String, counts: &Counts) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::with_string(drawing, SIZE).into_drawing_area();
-    let last = counts.times.len().saturating_sub(1).max(1) as f64;
-    let peak = counts.peak().max(1) as f64;
-    let mut chart = ChartBuilder::on(&root)
-        .margin(12)
-        .margin_right(40)
-        .x_label_area_size(36)
-        .y_label_area_size(64)
-        .build_cartesian_2d(0.0..last, 0.0..peak * 1.05)?;
-    let font = ("sans-serif", 15).into_font().color(&TEXT);
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(GRID)
-        .axis_style(AXIS)
-        .label_style(font)
-        .x_labels(7)
-        .y_labels(5)
-        .x_label_formatter(&|at| label(counts, *at))
-        .y_label_formatter(&|count| count_label(*count))
-        .draw()?;
-    for (number, series) in (1..=SERIES).zip(&counts.series) {
-        let points = series.counts.iter().enumerate().map(|(n, count)| (n as f64, *count as f64));
-        chart.draw_series(LineSeries::new(points, series_color(number).stroke_width(2)))?;
-    }
-    root.present()?;
-    Ok(())
+/// The highest sum of an interval.
+fn highest(counts: &Counts) -> i64 {
+    let sum = |n| counts.series.iter().map(|series| series.counts[n]).sum();
+    (0..counts.times.len()).map(sum).max().unwrap_or_default()
 }
 
-/// The time of a place on the axis: the hour, or for days the date.
-fn label(counts: &Counts, at: f64) -> String {
-    let Some(time) = counts.times.get(at.round() as usize) else { return String::new() };
-    let text = minute(*time);
-    let is_short = counts
-        .times
-        .last()
-        .zip(counts.times.first())
-        .is_some_and(|(last, first)| last - first <= 86_400 && counts.interval != "day");
-    let part = if is_short { text.get(11..) } else { text.get(..10) };
+/// The next number that four lines divide well: 4, 8, 20, 40, 80, 200 and so on.
+fn round_up(highest: i64) -> i64 {
+    let mut step = 1_i64;
+    loop {
+        for factor in [1, 2, 5] {
+            let top = LINES.saturating_mul(step).saturating_mul(factor);
+            if top >= highest {
+                return top;
+            }
+        }
+        step = step.saturating_mul(10);
+    }
+}
+
+/// The height of a count.
+fn height(count: i64, top: i64) -> i64 {
+    let height = i128::from(count) * i128::from(BOTTOM - TOP) / i128::from(top);
+    i64::try_from(height).unwrap_or(BOTTOM - TOP)
+}
+
+fn lines(svg: &mut String, top: i64) {
+    for line in 0..=LINES {
+        let count = top / LINES * line;
+        let y = BOTTOM - height(count, top);
+        let _ = write!(
+            svg,
+            "<path class=\"grid\" d=\"M{LEFT} {y}H{RIGHT}\"/>\
+             <text class=\"label\" x=\"{}\" y=\"{}\" text-anchor=\"end\">{count}</text>",
+            LEFT - 8,
+            y + 5
+        );
+    }
+}
+
+/// The left end of an interval.
+fn left(counts: &Counts, n: usize) -> i64 {
+    LEFT + (RIGHT - LEFT) * n as i64 / counts.times.len() as i64
+}
+
+fn times(svg: &mut String, counts: &Counts) {
+    let step = counts.times.len().div_ceil(TIMES);
+    for n in (0..counts.times.len()).step_by(step) {
+        let (x, y) = (left(counts, n), BOTTOM + 22);
+        let text = label(counts, n);
+        let _ = write!(svg, "<text class=\"label\" x=\"{x}\" y=\"{y}\">{text}</text>");
+    }
+}
+
+/// The time of an interval: the hour, or for days the date.
+fn label(counts: &Counts, n: usize) -> String {
+    let text = minute(counts.times[n]);
+    let ends = counts.times.last().zip(counts.times.first());
+    let is_short = ends.is_some_and(|(last, first)| last - first <= 86_400);
+    let is_clock = is_short && counts.interval != "day";
+    let part = if is_clock { text.get(11..) } else { text.get(..10) };
     part.unwrap_or(&text).to_owned()
 }
 
-/// A count; empty between whole numbers.
-fn count_label(count: f64) -> String {
-    if count.fract() == 0.0 { format!("{count:.0}") } else { String::new() }
-}
-
-/// Replaces colours by classes.
-fn with_classes(shapes: &str) -> String {
-    let name = |color: RGBColor| format!("#{:02X}{:02X}{:02X}", color.0, color.1, color.2);
-    let mut text = shapes.to_owned();
-    for (color, class) in [(TEXT, "label"), (AXIS, "axis"), (GRID, "grid")] {
-        for attribute in ["stroke", "fill"] {
-            let from = format!("{attribute}=\"{}\"", name(color));
-            text = text.replace(&from, &format!("class=\"{class}\""));
+/// A path for each series. A bar with a count is seen, however low it is.
+fn bars(svg: &mut String, counts: &Counts, top: i64) {
+    let mut sums = vec![0; counts.times.len()];
+    for (number, series) in counts.series.iter().enumerate() {
+        let mut path = String::new();
+        for (n, count) in series.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let from = BOTTOM - height(sums[n], top);
+            sums[n] += count;
+            let to = (BOTTOM - height(sums[n], top)).min(from - 1);
+            let (x, next) = (left(counts, n), left(counts, n + 1));
+            let width = (next - x - i64::from(next - x > 2)).clamp(1, MAX_BAR);
+            let _ = write!(path, "M{x} {from}V{to}h{width}V{from}z");
         }
+        let _ = write!(svg, "<path class=\"bar-{}\" d=\"{path}\"/>", number + 1);
     }
-    for number in 1..=SERIES {
-        let from = format!("stroke=\"{}\"", name(series_color(number)));
-        text = text.replace(&from, &format!("class=\"series-{number}\""));
-    }
-    text
 }
 
 #[cfg(test)]
@@ -108,28 +124,48 @@ mod tests {
     use super::super::counts::Series;
     use super::*;
 
+    fn series(name: &str, counts: Vec<i64>) -> Series {
+        Series { name: name.to_owned(), total: counts.iter().sum(), failed: 0, counts }
+    }
+
     #[test]
-    fn a_plot_has_classes_and_no_colours_or_styles() {
-        let series = |name: &str| Series {
-            name: name.to_owned(),
-            total: 12,
-            failed: 0,
-            counts: vec![0, 3, 9],
-        };
+    fn bars_stand_on_each_other_and_have_no_colours_or_styles() {
         let counts = Counts {
-            series: vec![series("a"), series("b")],
+            series: vec![series("a", vec![0, 30, 40]), series("b", vec![0, 50, 0])],
             times: vec![0, 60, 120],
             interval: "minute",
-            total: 24,
+            total: 120,
         };
-        let plot = svg(&counts).unwrap();
-        for part in ["series-1", "series-2", "class=\"axis\"", "class=\"label\"", "00:01"] {
+        let plot = svg(&counts);
+        // 80 is the top: 30 of it have the lower part, and 50 the rest.
+        for part in ["bar-1", "bar-2", "class=\"axis\"", ">80<", "00:01", "M360 284V182", "182V12"] {
             assert!(plot.contains(part), "{part}: {plot}");
         }
         for part in ["style", "#0", "<script"] {
             assert!(!plot.contains(part), "{part}: {plot}");
         }
         assert_eq!(plot.matches("<svg").count(), 1);
-        assert!(svg(&Counts::default()).unwrap().is_empty());
+        assert!(svg(&Counts::default()).is_empty());
+    }
+
+    #[test]
+    fn the_largest_plot_is_small() {
+        let many = |n: i64| series("a", vec![i64::MAX / 8 / (n + 1); 402]);
+        let counts = Counts {
+            series: (0..7).map(many).collect(),
+            times: (0..402).map(|n| n * 60).collect(),
+            interval: "minute",
+            total: 1,
+        };
+        let plot = svg(&counts);
+        assert!(plot.len() < 70_000, "{}", plot.len());
+    }
+
+    #[test]
+    fn the_top_is_a_round_number() {
+        for (highest, top) in [(0, 4), (4, 4), (5, 8), (9, 20), (81, 200), (1_000, 2_000)] {
+            assert_eq!(round_up(highest), top);
+        }
+        assert_eq!(round_up(i64::MAX), i64::MAX);
     }
 }
