@@ -15,6 +15,8 @@ async fn health_shows_the_store_and_the_rates() {
         "embedded, one file",
         "Mutations that wait for the writer",
         "Open watches",
+        "<span class=\"state completed\">fine</span>",
+        "Fine: up to 100 ms. Slow: up to a second.",
         "hx-trigger=\"every 5s\"",
         "<th scope=\"row\">ListTenants</th>",
     ]);

@@ -20,6 +20,7 @@ mod figures;
 mod filters;
 mod health;
 mod history;
+mod home;
 mod importing;
 mod lists;
 mod merging;

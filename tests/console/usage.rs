@@ -1,4 +1,4 @@
-//! Usage: plots, their tables, and what is too much for one.
+//! Usage: bars, their tables, and what is too much for one plot.
 
 use polynym_proto::v1;
 use testkit::calls::{Client, handle};
@@ -30,7 +30,7 @@ async fn calls_are_plotted_and_listed() {
     calls.assert_has(&[
         "Calls by method, last 24 hours, by hour (UTC)",
         "<svg class=\"plot\"",
-        "class=\"series-1\"",
+        "class=\"bar-1\"",
         "CheckIdentity",
         "GetTenant",
         "polynym usage --tenant acme --since 86400s --metric &#39;calls.*&#39;",

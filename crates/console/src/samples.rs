@@ -65,7 +65,14 @@ impl Samples {
     /// Samples of these metrics. The first rates are those since now.
     pub fn new(metrics: Metrics) -> Self {
         let first = Sample { time: Instant::now(), scrape: Arc::default() };
-        Self { metrics, kept: Mutex::new(Kept { points: VecDeque::new(), before: first.clone(), latest: first }) }
+        Self {
+            metrics,
+            kept: Mutex::new(Kept {
+                points: VecDeque::new(),
+                before: first.clone(),
+                latest: first,
+            }),
+        }
     }
 
     /// Measures the server, unless somebody has just done so.

@@ -20,6 +20,7 @@ describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./server.mjs");
   await import("./commands.mjs");
   await import("./keyboard.mjs");
+  await import("./frame.mjs");
   await import("./appearance.mjs");
   await import("./hostile.mjs");
   await import("./attacks.mjs");

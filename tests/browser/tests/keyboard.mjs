@@ -14,8 +14,9 @@ async function focus(page, expected) {
 function keys(name, body) {
   test(name, async () => {
     await visit(await openServer(), {}, async (page, more) => {
-      await page.goto("/console/t/default/");
-      await heading(page, "Who is this?");
+      // The box of the start page has the focus, where keys are text.
+      await page.goto("/console/t/default/bulk");
+      await heading(page, "Bulk changes");
       await body(page, more);
     });
   });
@@ -69,6 +70,59 @@ describe("the keyboard", () => {
     await page.keyboard.type("?gj/");
     assert.equal(await page.getByRole("searchbox").inputValue(), "?gj/");
     assert.equal(await page.getByRole("dialog").count(), 0);
+  });
+
+  keys("letters of another script are those of their keys, and keys of an input method are its own", async (page) => {
+    const press = (init) => page.evaluate((init) => document.body.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, ...init })), init);
+    await press({ key: "п", code: "KeyG", isComposing: true });
+    await press({ key: "ф", code: "KeyA", isComposing: true });
+    await press({ key: "п", code: "KeyG" });
+    await press({ key: "ф", code: "KeyA" });
+    await heading(page, "Audit");
+    await page.goto("/console/t/default/bulk");
+    await press({ key: "?", code: "Slash", isComposing: true });
+    assert.equal(await page.getByRole("dialog").count(), 0);
+  });
+
+  keys("single keys can be turned off, and on again", async (page) => {
+    const choose = async (name) => {
+      await page.getByText("anonymous", { exact: true }).click();
+      await page.getByRole("group", { name: "Single-key shortcuts" }).getByRole("button", { name, exact: true }).click();
+      await page.locator(name === "Off" ? "html[data-keys=off]" : "html:not([data-keys])").waitFor();
+    };
+    await choose("Off");
+    for (const key of ["?", "g", "a", "/"]) {
+      await page.keyboard.press(key);
+    }
+    assert.equal(await page.getByRole("dialog").count(), 0);
+    assert.notEqual(await focused(page), "q");
+    assert.match(page.url(), /\/bulk$/);
+    await choose("On");
+    await page.keyboard.press("/");
+    await focus(page, "q");
+  });
+
+  keys("the box of the start page has the focus", async (page) => {
+    await page.goto("/console/t/default/");
+    await focus(page, "q");
+  });
+
+  keys("a form can be sent again after Escape has ended its navigation", async (page) => {
+    await page.goto("/console/t/default/");
+    let sent = 0;
+    await page.route("**/search", (route) => {
+      sent += 1;
+      return sent === 1 ? undefined : route.continue();
+    });
+    const send = () => page.getByRole("button", { name: "List all users" }).click({ noWaitAfter: true });
+    await send();
+    await eventually(async () => assert.equal(sent, 1));
+    await send();
+    assert.equal(sent, 1, "a double click sends it once");
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => globalThis.stop());
+    await send();
+    await heading(page, "Results");
   });
 
   keys("g and a letter open each page of the menu", async (page) => {

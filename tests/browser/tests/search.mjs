@@ -140,7 +140,7 @@ describe("search", () => {
     await page.getByRole("button", { name: "Save the search" }).click();
     await page.getByText("Saved as The <red> team").waitFor();
     await page.goto(`${home(tenant)}/`);
-    await sees(page, "End of a phone number");
+    await heading(page, "Saved searches");
     await check(page);
     await page.getByRole("link", { name: "The <red> team" }).click();
     await page.getByRole("rowheader", { name: "Ann" }).waitFor();

@@ -49,6 +49,9 @@ describe("users", () => {
       ["Delete", "Delete user", "STATE_DELETED"],
       ["Restore", "Restore user", "STATE_ACTIVE"],
     ]) {
+      if (link !== "Restore") {
+        await page.getByText("More", { exact: true }).click();
+      }
       await page.getByRole("main").getByRole("link", { name: link, exact: true }).click();
       await page.getByLabel("Reason").fill(`to ${link}`);
       if (link === "Delete") {
@@ -65,6 +68,8 @@ describe("users", () => {
   inBothModes("are purged only by typing their name", async ({ page, api, tenant, check }) => {
     const { userId } = await api.create("Ann Lee", ["handle:ann"]);
     await open(page, tenant, userId);
+    await page.getByText("More", { exact: true }).click();
+    await check(page);
     await page.getByRole("link", { name: "Purge" }).click();
     await page.getByLabel("Type the name or the id of the user").fill("ann");
     await page.getByRole("button", { name: "Purge user" }).click();

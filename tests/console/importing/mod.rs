@@ -120,6 +120,12 @@ async fn a_dirty_file_is_understood_checked_and_imported() {
     page.assert_has(&["<h2 id=\"imported\">Imported</h2>", "<code>import-", "polynym undo"]);
     assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (4, 1));
     let imported = page.path.clone();
+    let start = browser.get(&format!("{HOME}/")).await;
+    start.assert_has(&[
+        "<h2 id=\"ended\">",
+        "4 new, 0 changed",
+        "\"Undo the import of customers.csv\"",
+    ]);
     let found = browser.post("/console/t/default/search", &[("q", "anna@example.com")]).await;
     found.assert_has(&[">Anna Müller</a>"]);
 

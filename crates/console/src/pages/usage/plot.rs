@@ -138,7 +138,8 @@ mod tests {
         };
         let plot = svg(&counts);
         // 80 is the top: 30 of it have the lower part, and 50 the rest.
-        for part in ["bar-1", "bar-2", "class=\"axis\"", ">80<", "00:01", "M360 284V182", "182V12"] {
+        for part in ["bar-1", "bar-2", "class=\"axis\"", ">80<", "00:01", "M360 284V182", "182V12"]
+        {
             assert!(plot.contains(part), "{part}: {plot}");
         }
         for part in ["style", "#0", "<script"] {
