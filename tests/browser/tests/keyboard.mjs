@@ -114,7 +114,8 @@ describe("the keyboard", () => {
       sent += 1;
       return sent === 1 ? undefined : route.continue();
     });
-    const send = () => page.getByRole("button", { name: "List all users" }).click({ noWaitAfter: true });
+    // Clicks of the harness wait for navigations, which is not what a person does.
+    const send = () => page.evaluate(() => document.querySelector("main form[action$='/search'] button").click());
     await send();
     await eventually(async () => assert.equal(sent, 1));
     await send();
