@@ -1,7 +1,6 @@
 // The frame of pages: what was done, the menu of a narrow screen, errors that have the focus, stops of the Tab key.
 import assert from "node:assert/strict";
 import { describe } from "node:test";
-import { checkPage } from "../harness/checks.mjs";
 import { done, heading, home, open, sees } from "../harness/steps.mjs";
 import { eventually } from "../harness/visit.mjs";
 import { inBothModes } from "../harness/variants.mjs";
@@ -74,14 +73,12 @@ describe("the frame", () => {
     await check(page);
   });
 
-  inBothModes("regions that do not scroll are no stops", async ({ page, api, tenant, scripts }) => {
+  inBothModes("regions that do not scroll are no stops", async ({ page, api, tenant, check, scripts }) => {
     const { userId } = await api.create("Ann Lee", ["handle:ann"]);
     await open(page, tenant, userId);
     const stops = () => page.locator(".scroll[tabindex]").count();
     await eventually(async () => assert.equal((await stops()) === 0, scripts));
-    await page.setViewportSize({ width: 320, height: 700 });
-    await page.goto(`${home(tenant)}/audit`);
-    await checkPage(page);
+    await check(page);
   });
 
   inBothModes("the start page has the people last looked at", async ({ page, api, tenant, check }) => {
