@@ -90,7 +90,7 @@ try {
     const context = await browser.newContext({
       baseURL: server.origin,
       colorScheme,
-      viewport: { width: 1280, height: 800 },
+      viewport: { width: 1280, height: 736 },
       reducedMotion: "reduce",
       locale: "en-US",
       timezoneId: "UTC",
