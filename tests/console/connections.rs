@@ -80,11 +80,11 @@ async fn strangers_do_not_end_the_connections_of_callers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_has_half_of_the_connections() {
-    let callers = [("ana", "viewer", "*"), ("ben", "viewer", "*")];
+    let callers = [("ana", "resolver", "*"), ("ben", "resolver", "*")];
     let site = GuardedSite::start_with(&callers, &["--max-connections", "8"]);
     let first = site.browser("ana").await;
     let mut open = Vec::new();
-    // No page calls the API, which would be one more connection.
+    // No page of a resolver calls the API, which would be one more connection.
     while open.len() < 3 {
         let mut more = site.site.browser().await;
         more.steal(&first);
