@@ -176,7 +176,7 @@ async fn wrong_fields_are_named_and_the_form_is_kept() {
         wrong.assert_has(&[message, "<h1>New token</h1>"]);
         assert_eq!(wrong.status, 422, "{field}");
     }
-    let form = adam.get(&format!("{REVOKE}?name=vera")).await;
+    let form = adam.get(&format!("{EXTEND}?name=vera")).await;
     assert_eq!(adam.submit(&form, EXTEND, &[("valid", "x")]).await.status, 422);
     assert_eq!(fs::read(site.file()).unwrap(), before);
 }
