@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_largest_plot_is_small() {
-        let many = |n: i64| series("a", vec![i64::MAX / 8 / (n + 1); 402]);
+        let many = |n: i64| series("a", vec![i64::MAX / 4_000 / (n + 1); 402]);
         let counts = Counts {
             series: (0..7).map(many).collect(),
             times: (0..402).map(|n| n * 60).collect(),
