@@ -14,6 +14,18 @@
     focusAt(all, all.indexOf(document.activeElement) + by);
   };
 
+  // The address of a search has its text behind #, which browsers send to nobody: whoever gets the link searches again.
+  const keepSearch = () => {
+    const search = document.getElementById("q");
+    if (!search || !/\/search\/\d+$/.test(location.pathname)) return;
+    if (search.value) return history.replaceState(null, "", `#q=${encodeURIComponent(search.value)}`);
+    const text = new URLSearchParams(location.hash.slice(1)).get("q");
+    if (!text) return;
+    search.value = text;
+    search.form.requestSubmit();
+  };
+  keepSearch();
+
   const suggestions = () => document.getElementById("suggestions");
 
   // No answer that is late opens them again.

@@ -130,6 +130,32 @@ describe("search", () => {
     assert.equal(await rows.count(), 3);
   });
 
+  test("the address of a search is one for colleagues, and no server is told its text", async () => {
+    const server = await openServer();
+    const text = 'display_name = "Joe*" AND state = ACTIVE';
+    let link;
+    const addresses = [];
+    await visit(server, {}, async (page) => {
+      await page.goto("/console/t/default/");
+      await paste(page, text);
+      await sees(page, "Joe Smith");
+      link = page.url();
+    });
+    assert.equal(new URLSearchParams(new URL(link).hash.slice(1)).get("q"), text);
+    await visit(server, {}, async (page) => {
+      page.on("request", (request) => addresses.push(request.url(), request.headers().referer ?? ""));
+      await page.goto(link);
+      await sees(page, "Joe Smith");
+      assert.equal(await page.getByRole("searchbox", { name: "Search" }).inputValue(), text);
+      assert.notEqual(new URL(page.url()).pathname, new URL(link).pathname);
+      await page.getByRole("link", { name: "Joe Smith" }).first().click();
+      await heading(page, "Joe Smith");
+      await page.goBack();
+      await sees(page, "Joe Smith");
+    });
+    assert.deepEqual(addresses.filter((address) => address.includes("Joe")), []);
+  });
+
   inBothModes("a search is saved by name, found on the start page, and removed", async ({ page, api, tenant, check }) => {
     await api.create("Ann", [], { team: "red" });
     await page.goto(`${home(tenant)}/`);
