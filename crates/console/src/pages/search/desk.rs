@@ -1,12 +1,14 @@
 //! What goes on in a tenant, for the start page: work that runs and work that ended, the latest
-//! users, those who are purged soon, and those at whom the session looked last. Each part is one
-//! read of a bounded number of records; those of the session cost no call.
+//! users, those who were deleted lately, and those at whom the session looked last. Each part reads
+//! a bounded number of records; those of the session cost no call.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use polynym_client::Client;
 use polynym_presentation::time::Time;
 use v1::EventType;
+use v1::batch_get_users_response::result::Outcome;
 
 use crate::imports::{JobKind, Upload};
 use crate::prelude::*;
@@ -21,8 +23,8 @@ const MAX_ROWS: usize = 6;
 const BULK_CHANGES: i32 = 25;
 /// The latest creations that are read. Those of one operation are one row.
 const CREATIONS: i32 = 50;
-/// The deleted users that are read. The rows are those of them who are purged first.
-const DELETED: i32 = 50;
+/// The latest deletions that are read.
+const DELETIONS: i32 = 25;
 /// The filter of deleted users.
 pub const DELETED_FILTER: &str = "state = DELETED";
 
@@ -40,9 +42,8 @@ pub struct Desk {
     pub bulks_ended: Vec<BulkView>,
     /// The latest users, the newest first.
     pub created: Vec<Line>,
+    /// The users who were deleted lately, those first who are purged first.
     pub deleted: Vec<DeletedRow>,
-    /// Whether there are more deleted users than were read.
-    pub has_more_deleted: bool,
     /// Whether a part cannot be read.
     pub is_partial: bool,
 }
@@ -78,7 +79,6 @@ impl Desk {
             deletions(&client),
         );
         let is_partial = bulks.is_none() || created.is_none() || deleted.is_none();
-        let (deleted, has_more_deleted) = deleted.unwrap_or_default();
         let bulks = bulks.unwrap_or_default();
         let (running, ended): (Vec<_>, Vec<_>) = bulks.into_iter().partition(BulkView::is_running);
         let ended = ended.into_iter().filter(|bulk| !bulk.is_dry_run && bulk.changed > 0);
@@ -90,8 +90,7 @@ impl Desk {
             bulks_running: running.into_iter().take(MAX_ROWS).collect(),
             bulks_ended: ended.take(MAX_ROWS).collect(),
             created: created.unwrap_or_default(),
-            deleted,
-            has_more_deleted,
+            deleted: deleted.unwrap_or_default(),
             is_partial,
         }
     }
@@ -133,17 +132,30 @@ async fn creations(client: &Client) -> Option<Vec<Line>> {
     Some(lines.first(MAX_ROWS))
 }
 
-/// The deleted users who are purged first of those that were read, and whether there are more.
-async fn deletions(client: &Client) -> Option<(Vec<DeletedRow>, bool)> {
+/// The users who were deleted lately and still are, those first who are purged first.
+async fn deletions(client: &Client) -> Option<Vec<DeletedRow>> {
+    let request = v1::ListEventsRequest {
+        types: vec![EventType::UserDeleted.into()],
+        page_size: DELETIONS,
+        ..Default::default()
+    };
+    let events = client.directory().list_events(request).await.ok()?.events;
+    let ids: BTreeSet<_> = events.into_iter().map(|event| event.user_id).collect();
+    if ids.is_empty() {
+        return Some(Vec::new());
+    }
     let paths = ["user_id", "display_name", "state", "identities", "purge_time"];
-    let request = v1::SearchUsersRequest {
-        filter: DELETED_FILTER.to_owned(),
-        page_size: DELETED,
+    let request = v1::BatchGetUsersRequest {
+        user_ids: ids.into_iter().collect(),
         read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
         ..Default::default()
     };
-    let answer = client.directory().search_users(request).await.ok()?;
-    let mut users = answer.users;
+    let answer = client.directory().batch_get_users(request).await.ok()?;
+    let found = answer.results.into_iter().filter_map(|result| match result.outcome? {
+        Outcome::Found(found) if found.merged_from.is_empty() => found.user,
+        _ => None,
+    });
+    let mut users: Vec<_> = found.filter(|user| user.state() == v1::State::Deleted).collect();
     users.sort_by_key(|user| user.purge_time.map(|time| (time.seconds, time.nanos)));
     let row = |user: &v1::User| {
         let view = UserView::of(user);
@@ -151,8 +163,7 @@ async fn deletions(client: &Client) -> Option<(Vec<DeletedRow>, bool)> {
         let person = Person { name, ..Person::unknown(&view.id) };
         DeletedRow { person, purged: view.purged }
     };
-    let rows = users.iter().take(MAX_ROWS).map(row).collect();
-    Some((rows, !answer.next_page_token.is_empty()))
+    Some(users.iter().take(MAX_ROWS).map(row).collect())
 }
 
 /// The files that the session works on, and those that it imported, of callers who may import.
