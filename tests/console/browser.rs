@@ -185,6 +185,12 @@ impl Browser {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// Sets a cookie.
+    pub fn set_cookie(&mut self, name: &str, value: &str) {
+        self.cookies.retain(|(known, _)| known != name);
+        self.cookies.push((name.to_owned(), value.to_owned()));
+    }
+
     /// Takes the cookies of another browser.
     pub fn steal(&mut self, other: &Self) {
         self.cookies.clone_from(&other.cookies);

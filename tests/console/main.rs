@@ -22,6 +22,7 @@ mod health;
 mod history;
 mod home;
 mod importing;
+mod languages;
 mod lists;
 mod merging;
 mod oidc;

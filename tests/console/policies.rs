@@ -175,7 +175,10 @@ async fn attributes_are_defined_and_their_definitions_removed() {
         "<td>finds users</td>",
     ]);
     let edit = browser.get(&format!("{ATTRIBUTES}?name=level")).await;
-    edit.assert_has(&["<option selected>whole number</option>", "value=\"level\""]);
+    edit.assert_has(&[
+        "<option value=\"whole number\" selected>whole number</option>",
+        "value=\"level\"",
+    ]);
     edit.assert_has(&[
         "polynym attribute define level --tenant default --type int --evidence --find",
     ]);

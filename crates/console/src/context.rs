@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::cookies::preference;
 use crate::failure::Failure;
+use crate::words::Language;
 
 /// The address of a browser, or of a proxy in front of it.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +77,8 @@ pub struct Context {
     pub zone: String,
     /// Whether single keys are shortcuts.
     pub has_keys: bool,
+    /// The language of pages.
+    pub language: Language,
     /// The country of numbers in national form: ISO 3166, alpha-2.
     pub region: String,
     /// The scheme and the host by which the browser knows the console.
@@ -112,6 +115,7 @@ pub fn of(base: &str, is_tls: bool, request: &Request) -> Context {
     let theme = theme.filter(|theme| theme == "light" || theme == "dark").unwrap_or_default();
     let zone = preference(headers, "polynym_zone").filter(|zone| is_zone(zone));
     let region = preference(headers, "polynym_region").filter(|region| is_region(region));
+    let language = preference(headers, "polynym_language").and_then(|code| Language::of(&code));
     let nonce = request.extensions().get::<Nonce>().map(|nonce| nonce.0.clone());
     Context {
         base: base.to_owned(),
@@ -119,6 +123,7 @@ pub fn of(base: &str, is_tls: bool, request: &Request) -> Context {
         theme,
         zone: zone.unwrap_or_default(),
         has_keys: preference(headers, "polynym_keys").as_deref() != Some("off"),
+        language: language.unwrap_or_else(|| Language::preferred(headers)),
         region: region.unwrap_or_else(|| region_of(headers)),
         origin: origin(request, is_tls),
         path: path(base, request.uri()),

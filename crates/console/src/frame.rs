@@ -6,6 +6,7 @@ use polynym_access::{Caller, Role};
 use url::form_urlencoded::Serializer;
 
 use crate::context::{self, Context};
+use crate::words::language::CHOICES;
 
 /// The frame around a page.
 pub struct Frame {
@@ -95,6 +96,16 @@ impl Frame {
     /// `light` or `dark`; empty for that of the system.
     pub fn theme(&self) -> &str {
         &self.context.theme
+    }
+
+    /// The code of the language (BCP 47).
+    pub const fn language(&self) -> &'static str {
+        self.context.language.code()
+    }
+
+    /// The languages to choose from: their codes and names.
+    pub const fn languages(&self) -> [(&'static str, &'static str); 2] {
+        CHOICES
     }
 
     /// The zone of times; empty for that of the browser.

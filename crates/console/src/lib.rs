@@ -29,6 +29,7 @@ mod site;
 mod strangers_form;
 mod views;
 mod visit;
+mod words;
 
 pub use console::Options;
 pub use samples::Metrics;

@@ -22,6 +22,7 @@ use crate::pages::{error, provider, reload, sign_in};
 use crate::session::Session;
 use crate::strangers_form::Unread;
 use crate::visit::Visit;
+use crate::words::language;
 
 /// The maximum bytes of a form that is kept while somebody signs in again.
 const MAX_KEPT_BYTES: usize = 8 << 10;
@@ -33,10 +34,20 @@ const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(100);
 /// Finds the session of a request, answers it, and shows its failure, if any, as a page.
 pub async fn with_session(
     State(shared): State<Arc<Shared>>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Response<Body> {
     let context = context::of(&shared.base, shared.is_tls, &request);
+    language::scope(context.language, answer(shared, context, request, next)).await
+}
+
+/// Answers a request in its language.
+async fn answer(
+    shared: Arc<Shared>,
+    context: Context,
+    mut request: Request,
+    next: Next,
+) -> Response<Body> {
     let visit = signed_in(&shared, &request, &context);
     if visit.is_none() && sends_form(&request, &context) {
         request = match whole_form(&shared, request, &context).await {

@@ -12,3 +12,4 @@ pub use crate::frame::Frame;
 pub use crate::render::{Page, redirect, render, render_with_status};
 pub use crate::views::{Commands, Pager, Time, Trail, UserView};
 pub use crate::visit::Visit;
+pub use crate::words::filters;

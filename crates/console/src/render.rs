@@ -11,13 +11,22 @@ use http::{Response, StatusCode};
 use url::Url;
 
 use crate::failure::Failure;
+use crate::words::{self, language};
 
 /// The result of a page.
 pub type Page = Result<Response<Body>, Failure>;
 
+/// The HTML of a template, in the language of the request.
+///
+/// # Errors
+/// The template cannot be rendered.
+pub fn html(template: &impl Template) -> askama::Result<String> {
+    words::translated(language::current(), || template.render())
+}
+
 /// Renders a template.
 pub fn render(template: &impl Template) -> Response<Body> {
-    match template.render() {
+    match html(template) {
         Ok(html) => Html(html).into_response(),
         Err(error) => {
             tracing::error!(%error, "a page cannot be rendered");
@@ -45,17 +54,18 @@ pub trait Parts: Send + 'static {
     fn next(&mut self) -> impl Future<Output = Option<String>> + Send;
 }
 
-/// The parts as a stream.
+/// The parts as a stream, in the language of the request.
 pub fn stream_of(parts: impl Parts) -> impl Stream<Item = Result<String, Infallible>> + Send {
-    stream::unfold(parts, |mut parts| async {
-        let part = parts.next().await?;
+    let language = language::current();
+    stream::unfold(parts, move |mut parts| async move {
+        let part = language::scope(language, parts.next()).await?;
         Some((Ok(part), parts))
     })
 }
 
 /// Renders a page that grows by `parts`, at the comment `parts` in its template.
 pub fn render_in_parts(template: &impl Template, parts: impl Parts) -> Response<Body> {
-    let Ok(page) = template.render() else { return render(template) };
+    let Ok(page) = html(template) else { return render(template) };
     let (begin, end) = page.split_once(MARKER).unwrap_or((&page, ""));
     let [begin, end] = [begin, end].map(|part| stream::once(ready(Ok(part.to_owned()))));
     Html(Body::from_stream(begin.chain(stream_of(parts)).chain(end))).into_response()

@@ -71,6 +71,7 @@ impl Outcome {
         let rows = change.changes.iter().flat_map(event::changes).take(MAX_ROWS);
         let cut = |row: ChangeView| ChangeView {
             name: shown(&row.name),
+            is_attribute: row.is_attribute,
             before: shown(&row.before),
             after: shown(&row.after),
             users: row.users,

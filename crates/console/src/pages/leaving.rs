@@ -10,6 +10,7 @@ use url::Url;
 use crate::context::Context;
 use crate::frame::Frame;
 use crate::render::render;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/leaving.html")]

@@ -11,6 +11,7 @@ use http::{HeaderValue, Response};
 use crate::context::Context;
 use crate::frame::Frame;
 use crate::render::{own_path, render};
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/arrival.html")]

@@ -63,6 +63,8 @@ pub struct EventView {
 pub struct ChangeView {
     /// The label: the name of a field, `identity`, `state` or `hold`.
     pub name: String,
+    /// Whether it is an attribute, whose name and values are data.
+    pub is_attribute: bool,
     /// The value before; empty if there was none.
     pub before: String,
     /// The value after; empty if there is none.
@@ -160,6 +162,11 @@ impl EventView {
 }
 
 impl ChangeView {
+    /// Whether it is the state, whose values are words.
+    pub fn is_state(&self) -> bool {
+        !self.is_attribute && self.name == change::STATE
+    }
+
     /// The values before and after as texts, with the names of users.
     pub fn sides(&self) -> [String; 2] {
         let [before, after] = self.users.each_ref();
@@ -199,6 +206,7 @@ fn cut_to_bytes(text: &mut String, most: usize) -> bool {
 pub fn changes(set: &ChangeSet) -> Vec<ChangeView> {
     let view = |line: Line| ChangeView {
         name: change::label(&line.path),
+        is_attribute: line.path.starts_with("attributes."),
         before: line.before.unwrap_or_default(),
         after: line.after.unwrap_or_default(),
         users: [None, None],

@@ -11,6 +11,7 @@ use crate::render::{Page, render};
 use crate::views::bulk::BulkView;
 use crate::views::{Commands, Pager, Trail};
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The bulk changes of a page.
 const PAGE_SIZE: i32 = 25;

@@ -20,6 +20,7 @@ use crate::short_id::ShortId;
 use crate::views::Commands;
 use crate::views::reading::{self, Reading, filter_of};
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The actions of the form, with their labels.
 fn actions() -> Vec<(&'static str, String)> {

@@ -23,6 +23,7 @@ use crate::views::bulk::BulkView;
 use crate::views::person::People;
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The users that a dry run shows.
 const MAX_USERS: i32 = 10;

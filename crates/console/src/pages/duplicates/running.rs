@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::list::{List, ResultsPage, request};
 use crate::console::Shared;
 use crate::prelude::*;
-use crate::render::{Parts, render_in_parts};
+use crate::render::{Parts, html, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::session::{Begun, Session};
 use crate::short_id::ShortId;
@@ -95,10 +95,8 @@ impl Parts for Running {
                     let Some(progress) = answer.progress else { continue };
                     found.progress = progress;
                     self.found = Some(found);
-                    return Some(format!(
-                        "<p>{} users read, {} pairs compared …</p>\n",
-                        progress.users, progress.compared
-                    ));
+                    let part = Compared { users: progress.users, pairs: progress.compared };
+                    return Some(html(&part).unwrap_or_default() + "\n");
                 }
                 Ok(None) => return Some(self.end(found)),
                 Err(error) => return Some(alert(error.message())),
@@ -113,10 +111,22 @@ impl Running {
         found.time = SystemTime::now();
         let list = List::new(&self.frame, self.id, Arc::new(found.clone()), &Trail::default());
         self.shared.sessions.finds.keep(&self.session, self.id, found);
-        let html = list.render().unwrap_or_else(|error| alert(&error.to_string()));
-        format!("<p>The search is done.</p>\n</div>\n{html}\n<div>")
+        let list = html(&list).unwrap_or_else(|error| alert(&error.to_string()));
+        let done = html(&Done).unwrap_or_default();
+        format!("{done}\n</div>\n{list}\n<div>")
     }
 }
+
+#[derive(Template)]
+#[template(source = "<p>{{ users }} users read, {{ pairs }} pairs compared …</p>", ext = "html")]
+struct Compared {
+    users: i64,
+    pairs: i64,
+}
+
+#[derive(Template)]
+#[template(source = "<p>The search is done.</p>", ext = "html")]
+struct Done;
 
 #[derive(Template)]
 #[template(path = "partials/ended.html")]
@@ -125,5 +135,5 @@ struct Alert<'m> {
 }
 
 fn alert(message: &str) -> String {
-    Alert { message }.render().unwrap_or_default()
+    html(&Alert { message }).unwrap_or_default()
 }

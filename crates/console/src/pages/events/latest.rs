@@ -19,6 +19,7 @@ use crate::views::Commands;
 use crate::views::event::{EventView, user_ids, views};
 use crate::views::person::People;
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The events of a page.
 const PAGE_SIZE: usize = 25;

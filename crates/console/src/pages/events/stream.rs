@@ -18,7 +18,7 @@ use tokio::time::{Interval, interval};
 use super::query::Selection;
 use crate::console::Shared;
 use crate::prelude::*;
-use crate::render::{Parts, stream_of};
+use crate::render::{Parts, html, stream_of};
 use crate::views::event::{EventView, user_ids, views};
 use crate::views::person::People;
 
@@ -65,7 +65,7 @@ impl EventLines for Timeline {
         let people = People::read(&visit.client(tenant), user_ids(&events)).await;
         let newest_first = views(&events, &people).into_iter().rev();
         let part = |event| EventPart { frame: visit.frame(tenant), event };
-        newest_first.filter_map(|event| part(event).render().ok()).collect()
+        newest_first.filter_map(|event| html(&part(event)).ok()).collect()
     }
 }
 
@@ -167,7 +167,7 @@ fn events(body: Body) -> Response<Body> {
 
 /// The last event of a stream, after which scripts do not ask again.
 fn end_of_stream(reason: &str) -> String {
-    let part = EndPart { reason }.render().unwrap_or_default();
+    let part = html(&EndPart { reason }).unwrap_or_default();
     format!("{}\nevent: close\ndata: end\n\n", data_lines(&part))
 }
 

@@ -22,6 +22,7 @@ use crate::short_id::ShortId;
 use crate::views::Commands;
 use crate::views::audit::{Day, Lines};
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);

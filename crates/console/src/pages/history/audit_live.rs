@@ -14,11 +14,13 @@ use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
 use crate::pages::events::{EventLines, follow_events};
+use crate::render::html;
 use crate::short_id::ShortId;
 use crate::views::audit::{Day, Lines};
 use crate::views::event::user_ids;
 use crate::views::person::People;
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "partials/audit_lines.html")]
@@ -101,6 +103,6 @@ impl EventLines for AuditLines {
         let mut lines = Lines::default();
         lines.add(&page, self.0.operation_id.is_empty());
         let part = LinesPart { frame: visit.frame(tenant), days: lines.days() };
-        part.render().unwrap_or_default()
+        html(&part).unwrap_or_default()
     }
 }

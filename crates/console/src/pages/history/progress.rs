@@ -8,7 +8,7 @@ use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
 use crate::prelude::*;
-use crate::render::{Parts, render_in_parts};
+use crate::render::{Parts, html, render_in_parts};
 use crate::requests::RequestPermit;
 use crate::views::person::{People, Person};
 
@@ -129,7 +129,7 @@ impl Parts for Run {
                     if self.shown.elapsed() >= INTERVAL {
                         self.shown = Instant::now();
                         let Undone { is_preview, users, reverted, .. } = *undone;
-                        return Progress { is_preview, users, reverted }.render().ok();
+                        return html(&Progress { is_preview, users, reverted }).ok();
                     }
                 }
                 Ok(None) => return self.end().await,
@@ -155,7 +155,7 @@ impl Run {
         };
         let kept = kept.into_iter().map(user).collect();
         let blockers = std::mem::take(&mut self.blockers).lines();
-        Undone { kept, blockers, ..undone }.render().ok()
+        html(&Undone { kept, blockers, ..undone }).ok()
     }
 }
 

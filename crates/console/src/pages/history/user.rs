@@ -14,6 +14,7 @@ use crate::views::event::{user_ids, views};
 use crate::views::person::People;
 use crate::views::{Commands, EventView, UserView};
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/history/user.html")]

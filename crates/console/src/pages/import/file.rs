@@ -26,6 +26,7 @@ use crate::short_id::ShortId;
 use crate::views::commands;
 use crate::views::person::People;
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The time that a page waits for work that may end soon.
 const PATIENCE: Duration = Duration::from_millis(800);

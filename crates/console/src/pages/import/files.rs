@@ -25,6 +25,7 @@ use crate::imports::{self, JobKind, KeptMappings, MAX_FILES, Settings, Slot, Upl
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
 use crate::visit::Visit;
+use crate::words::filters;
 
 /// The time to wait for more of a file.
 const IDLE: Duration = Duration::from_secs(30);

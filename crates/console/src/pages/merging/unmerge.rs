@@ -20,6 +20,7 @@ use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;
 use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/merging/unmerge.html")]

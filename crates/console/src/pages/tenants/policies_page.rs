@@ -14,6 +14,7 @@ use crate::render::render_with_status;
 use crate::views::tenant::TenantView;
 use crate::views::{Commands, Time};
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/tenants/policies.html")]

@@ -15,6 +15,7 @@ use crate::render::{Page, render};
 use crate::views::Commands;
 use crate::views::policies::{PolicyChange, changes};
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/tenants/review.html")]

@@ -16,6 +16,7 @@ use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
+use crate::words::filters;
 
 #[derive(Template)]
 #[template(path = "pages/user/lifecycle.html")]

@@ -1,0 +1,177 @@
+//! Pages in other languages: no word is left in English.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use testkit::calls::{Client, email, handle, text, user};
+
+use crate::browser::{Answer, Browser, HOME, Site};
+
+/// The most pages of one form, such as those of users.
+const MAX_ALIKE: usize = 3;
+/// The elements whose content is no words.
+const WHOLE: [&str; 7] = ["code", "kbd", "pre", "script", "style", "svg", "textarea"];
+
+/// What a page in the language of tests has outside of brackets, and what it asks for.
+fn left(page: &str) -> BTreeSet<String> {
+    let mut html = page.to_owned();
+    for name in WHOLE {
+        while let Some(begin) = html.find(&format!("<{name}")) {
+            let end = format!("</{name}>");
+            let length = html[begin..].find(&end).map_or(html.len() - begin, |at| at + end.len());
+            html.replace_range(begin..begin + length, "");
+        }
+    }
+    let mut texts = Vec::new();
+    for part in html.split('<').skip(1) {
+        let (tag, text) = part.split_once('>').unwrap_or((part, ""));
+        for name in ["title", "aria-label", "data-label", "placeholder", "alt", "label"] {
+            let value = tag.split_once(&format!(" {name}=\"")).map(|(_, rest)| rest);
+            texts.extend(value.and_then(|rest| rest.split('"').next()));
+        }
+        texts.push(text);
+    }
+    texts.into_iter().flat_map(unknown).collect()
+}
+
+/// The words of a text that the catalogue does not have.
+fn unknown(text: &str) -> Vec<String> {
+    let mut asked: Vec<_> = text.split('⁇').skip(1).step_by(2).map(str::to_owned).collect();
+    let mut bare = String::new();
+    let (mut depth, mut is_asked) = (0, false);
+    for c in text.chars() {
+        match c {
+            '⟦' | '⟪' => depth += 1,
+            '⟧' | '⟫' => depth -= 1,
+            '⁇' => is_asked = !is_asked,
+            c if depth == 0 && !is_asked => bare.push(c),
+            _ => {}
+        }
+    }
+    if bare.chars().any(char::is_alphabetic) {
+        asked.push(format!("outside of brackets: {}", text.trim()));
+    }
+    asked
+}
+
+/// An address without ids, to tell pages of one form.
+fn form_of(path: &str) -> String {
+    let is_id = |part: &&str| part.len() > 14 || part.chars().any(|c| c.is_ascii_digit());
+    path.split(['/', '?', '&', '=']).map(|p| if is_id(&p) { "*" } else { p }).collect()
+}
+
+fn links(page: &Answer) -> Vec<String> {
+    let parts = page.text.split("href=\"").skip(1);
+    let links = parts.filter_map(|part| part.split('"').next());
+    let own = links.filter(|link| {
+        let is_file = ["export", "/assets/", "/stream", ".csv", "rejects", "#"];
+        link.starts_with("/console/") && !is_file.iter().any(|name| link.contains(name))
+    });
+    own.map(|link| link.replace("&#38;", "&").replace("&amp;", "&")).collect()
+}
+
+/// Visits the pages that lead from one to the other. Returns what they lack, by path.
+async fn visit(browser: &mut Browser, first: Vec<Answer>) -> BTreeMap<String, String> {
+    let (mut lacking, mut seen) = (BTreeMap::new(), BTreeMap::<String, usize>::new());
+    let mut queue = Vec::new();
+    let mut look = |page: &Answer, queue: &mut Vec<String>| {
+        for words in left(&page.text) {
+            lacking.entry(words).or_insert_with(|| page.path.clone());
+        }
+        queue.extend(links(page));
+    };
+    first.iter().for_each(|page| look(page, &mut queue));
+    while let Some(path) = queue.pop() {
+        let count = seen.entry(form_of(&path)).or_default();
+        *count += 1;
+        if *count <= MAX_ALIKE {
+            let page = browser.get(&path).await;
+            look(&page, &mut queue);
+        }
+    }
+    assert!(seen.len() > 40, "{seen:?}");
+    lacking
+}
+
+#[tokio::test]
+async fn no_word_is_left() {
+    let site = Site::with_sample();
+    let mut client = Client::connect(&site.server.url).await;
+    let mut one = user("Zoé", vec![handle("zoe"), email("zoe@example.com")]);
+    one.attributes.insert("team".to_owned(), text("red"));
+    let id = client.create(one).await.unwrap().user_id;
+    let deleted = client.create(user("Gone", Vec::new())).await.unwrap().user_id;
+    client.delete(&deleted).await.unwrap();
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "x-brackets");
+    let own = format!("{HOME}/users/{id}");
+    let mut pages = vec![browser.get("/console/").await, browser.get(&own).await];
+    for text in ["", "zoe", "@zoe", "@nobody-has-it", "zo", "state = X", "+1 415 555 2671"] {
+        pages.push(browser.post(&format!("{HOME}/search"), &[("q", text)]).await);
+    }
+    for (path, fields) in [
+        ("name", vec![("name", "Zo"), ("reason", "test")]),
+        ("link", vec![("kind", "email"), ("value", "x")]),
+        ("attributes", vec![("name", "n"), ("type", "int"), ("text", "x")]),
+        ("merge", vec![("other", "nobody")]),
+        ("purge", vec![("confirmation", "x")]),
+        ("disable", vec![("reason", "test")]),
+        ("enable", vec![]),
+        ("inbox/send", vec![("subject", "")]),
+        ("delete", vec![]),
+        ("undelete", vec![]),
+    ] {
+        let form = browser.get(&format!("{own}/{path}")).await;
+        let hidden = [("etag", ""), ("request_id", &*uuid::Uuid::new_v4().to_string())]
+            .map(|(name, value)| (name, value.to_owned()));
+        let all = fields.into_iter().map(|(name, value)| (name, value.to_owned())).chain(hidden);
+        let all: Vec<_> = all.collect();
+        let all: Vec<_> = all.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        pages.push(browser.post(&format!("{own}/{path}"), &all).await);
+        pages.push(form);
+    }
+    let lacking = visit(&mut browser, pages).await;
+    let lines: Vec<_> =
+        lacking.iter().map(|(words, path)| format!("{words}\n    {path}")).collect();
+    assert!(lines.is_empty(), "words without a translation:\n{}", lines.join("\n"));
+}
+
+#[tokio::test]
+async fn the_language_is_that_of_the_browser_or_the_chosen_one() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    browser.get("/console/").await.assert_has(&["<html lang=\"en\"", "Who is this?"]);
+    browser.headers.push(("accept-language", "de-AT,de;q=0.9,en;q=0.8".to_owned()));
+    browser.get("/console/").await.assert_has(&["<html lang=\"de\"", "Wer ist das?"]);
+    let chosen = [("language", "en"), ("next", "/console/")];
+    browser.post("/console/preferences", &chosen).await.assert_has(&["Who is this?"]);
+    let wrong = [("language", "xx"), ("next", "/console/")];
+    browser.post("/console/preferences", &wrong).await.assert_has(&["Who is this?"]);
+}
+
+#[tokio::test]
+async fn data_are_not_translated() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    let name = "Delete active <b>";
+    let id = client.create(user(name, vec![handle("active")])).await.unwrap().user_id;
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "de");
+    let page = browser.get(&format!("{HOME}/users/{id}")).await;
+    page.assert_has(&["Delete active &#60;b&#62; <span class=\"state active\">aktiv</span>"]);
+    page.assert_has(&[">active</th>"]);
+    assert!(!page.text.contains(['\u{fdd0}', '\u{fdd1}', '\u{fdd2}', '\u{fdd3}']), "marks");
+}
+
+#[tokio::test]
+async fn changes_name_fields_in_the_language_and_attributes_as_they_are() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    let mut one = user("active", vec![handle("zoe")]);
+    one.attributes.insert("hold".to_owned(), text("deleted"));
+    let id = client.create(one).await.unwrap().user_id;
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "de");
+    let page = browser.get(&format!("{HOME}/users/{id}/history")).await;
+    page.assert_has(&[">Anzeigename</th>", ">Zustand</th>", ">Identität</th>", ">hold</th>"]);
+    page.assert_has(&[">aktiv</td>", ">active</td>", ">deleted</td>"]);
+}
