@@ -116,12 +116,15 @@ fn changes_go_on(admin: &Admin, damaged: &BTreeSet<String>, all_users: &[&str]) 
     let output = admin.run(&set);
     let told = [stdout(&output), stderr(&output)].concat();
     assert!(told.contains("INTERNAL") && told.contains(&READABLE.to_string()), "{told}");
-    for undo in [&["undo", "team", "--dry-run"][..], &["undo", "team"], &["undo", "leavers"]] {
-        let output = admin.run(undo);
-        let told = [stdout(&output), stderr(&output)].concat();
-        assert!(damaged.iter().all(|id| told.contains(id)), "{told}");
-        assert!(told.contains("INTERNAL") && told.contains(&READABLE.to_string()), "{told}");
+    // It did not change the damaged users, so that its undoing has nothing to do with them.
+    for undo in [&["undo", "team", "--dry-run"][..], &["undo", "team"]] {
+        let (told, _) = admin.done(undo);
+        assert!(told.contains(&format!("{READABLE} of {READABLE} users")), "{told}");
     }
+    let output = admin.run(&["undo", "leavers"]);
+    let told = [stdout(&output), stderr(&output)].concat();
+    assert!(damaged.iter().all(|id| told.contains(id)), "{told}");
+    assert!(told.contains("INTERNAL") && told.contains(&READABLE.to_string()), "{told}");
     let (lines, _) = admin.done(&["user", "search", "state = ACTIVE", "--limit", "0", "--json"]);
     assert_eq!(lines.lines().count(), READABLE);
     assert!(!lines.contains("\"team\""), "an attribute that was undone");
