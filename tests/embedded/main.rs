@@ -40,12 +40,13 @@ mod versions;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use conformance::step::{Action, Etag, Step};
 use conformance::{Failure, StoreFactory, model};
 use polynym_directory::{Backend, ConflictPolicy};
-use polynym_embedded::{Embedded, Options};
+use polynym_embedded::{Embedded, OpenError, Options};
 use tempfile::TempDir;
 
 use support::database;
@@ -77,9 +78,19 @@ impl StoreFactory for Folder {
     }
 }
 
-/// Opens a store with a small cache, so that reads go to the file.
+/// Opens a store with a small cache, so that reads go to the file. One that was just closed may be
+/// in use for a moment: a program that another test starts has the locks of this one until it runs.
 fn open(folder: &Path) -> Result<Embedded, polynym_embedded::OpenError> {
-    Embedded::open(folder, Options { cache_bytes: 1 << 20, ..Options::default() })
+    let options = Options { cache_bytes: 1 << 20, ..Options::default() };
+    let began = Instant::now();
+    loop {
+        match Embedded::open(folder, options) {
+            Err(OpenError::InUse { .. }) if began.elapsed() < Duration::from_secs(1) => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            other => return other,
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
