@@ -80,7 +80,7 @@ impl StoreFactory for Folder {
 
 /// Opens a store with a small cache, so that reads go to the file. One that was just closed may be
 /// in use for a moment: a program that another test starts has the locks of this one until it runs.
-fn open(folder: &Path) -> Result<Embedded, polynym_embedded::OpenError> {
+fn open(folder: &Path) -> Result<Embedded, OpenError> {
     let options = Options { cache_bytes: 1 << 20, ..Options::default() };
     let began = Instant::now();
     loop {
