@@ -31,7 +31,7 @@ pub struct Samples {
     kept: Mutex<Kept>,
 }
 
-/// What a sample showed.
+/// The figures of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Point {
     /// Calls a second.

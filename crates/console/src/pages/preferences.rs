@@ -1,5 +1,5 @@
-//! What a browser remembers: the theme, the language, the zone of times, the country of numbers in
-//! national form, and whether single keys are shortcuts.
+//! Preferences that a browser keeps: the theme, the language, the zone of times, the country of
+//! numbers in national form, and whether single keys are shortcuts.
 
 use std::sync::Arc;
 

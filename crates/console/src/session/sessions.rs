@@ -66,7 +66,7 @@ pub struct PersonSession {
 pub struct Origin {
     /// The number of sessions before it.
     pub number: u64,
-    /// What names the session to others: its id is a secret.
+    /// The number that names the session to others: its id is a secret.
     pub public_id: Uuid,
     /// When somebody signed in.
     pub time: SystemTime,

@@ -16,7 +16,7 @@ const MAX_READ: usize = 200;
 /// The characters of an id that stand for a name.
 const SHORT_ID: usize = 8;
 
-/// What is unusual about a user whom nobody has any more.
+/// The note about a user who is gone.
 const GONE: &str = "no longer there";
 
 /// A user that a page names.
@@ -49,7 +49,7 @@ pub struct People(BTreeMap<String, Person>);
 impl People {
     /// The people with these ids. Those that cannot be read, or are too many, have their ids alone.
     pub async fn read<'i>(client: &Client, ids: impl IntoIterator<Item = &'i str>) -> Self {
-        let outcomes = outcomes(client, ids).await;
+        let outcomes = outcomes(client, ids).await.unwrap_or_default();
         outcomes.into_iter().filter_map(|(id, outcome)| person(id, outcome)).collect()
     }
 
@@ -59,13 +59,20 @@ impl People {
         client: &Client,
         ids: impl IntoIterator<Item = &'i str>,
     ) -> BTreeMap<String, String> {
-        let name = |(id, outcome)| match outcome {
-            Outcome::Found(found) if found.merged_from.is_empty() => {
-                Some((id, found.user?.display_name))
-            }
+        let users = Self::users(client, ids).await.unwrap_or_default();
+        users.into_iter().map(|user| (user.user_id, user.display_name)).collect()
+    }
+
+    /// The users with these ids who are there under their own ids; none if they cannot be read.
+    pub async fn users<'i>(
+        client: &Client,
+        ids: impl IntoIterator<Item = &'i str>,
+    ) -> Option<Vec<v1::User>> {
+        let own = |(_, outcome)| match outcome {
+            Outcome::Found(found) if found.merged_from.is_empty() => found.user,
             _ => None,
         };
-        outcomes(client, ids).await.into_iter().filter_map(name).collect()
+        Some(outcomes(client, ids).await?.into_iter().filter_map(own).collect())
     }
 
     /// The user with this id.
@@ -94,25 +101,25 @@ impl FromIterator<Person> for People {
     }
 }
 
-/// What is known of the users with these ids; nothing if they cannot be read.
+/// The answers about the users with these ids; none if they cannot be read.
 async fn outcomes<'i>(
     client: &Client,
     ids: impl IntoIterator<Item = &'i str>,
-) -> Vec<(String, Outcome)> {
+) -> Option<Vec<(String, Outcome)>> {
     let ids: BTreeSet<_> = ids.into_iter().filter(|id| !id.is_empty()).collect();
     let ids: Vec<_> = ids.into_iter().take(MAX_READ).map(str::to_owned).collect();
     if ids.is_empty() {
-        return Vec::new();
+        return Some(Vec::new());
     }
-    let paths = ["user_id", "display_name", "state", "identities"];
+    let paths = ["user_id", "display_name", "state", "identities", "purge_time"];
     let request = v1::BatchGetUsersRequest {
         user_ids: ids.clone(),
         read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
         ..Default::default()
     };
-    let answer = client.directory().batch_get_users(request).await.unwrap_or_default();
+    let answer = client.directory().batch_get_users(request).await.ok()?;
     let known = ids.into_iter().zip(answer.results);
-    known.filter_map(|(id, result)| Some((id, result.outcome?))).collect()
+    Some(known.filter_map(|(id, result)| Some((id, result.outcome?))).collect())
 }
 
 /// A person; none if nothing is known of it.

@@ -60,7 +60,7 @@ fn write_unmarked<W: Write>(dest: &mut W, text: &str) -> fmt::Result {
 pub struct Words<T> {
     /// The words.
     pub text: T,
-    /// What tells them from equal words: `[verb] `, or nothing.
+    /// The prefix that tells them from equal words: `[verb] `, or nothing.
     pub context: &'static str,
 }
 

@@ -1,14 +1,12 @@
-//! What goes on in a tenant, for the start page: work that runs and work that ended, the latest
+//! The panels of the start page: work that runs and work that ended, the latest
 //! users, those who were deleted lately, and those at whom the session looked last. Each part reads
 //! a bounded number of records; those of the session cost no call.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use polynym_client::Client;
 use polynym_presentation::time::Time;
 use v1::EventType;
-use v1::batch_get_users_response::result::Outcome;
 
 use crate::imports::{JobKind, Upload};
 use crate::prelude::*;
@@ -28,7 +26,7 @@ const DELETIONS: i32 = 25;
 /// The filter of deleted users.
 pub const DELETED_FILTER: &str = "state = DELETED";
 
-/// What goes on in a tenant.
+/// The panels of the start page.
 #[derive(Default)]
 pub struct Desk {
     /// The users at whom the session looked last, the latest first.
@@ -140,22 +138,9 @@ async fn deletions(client: &Client) -> Option<Vec<DeletedRow>> {
         ..Default::default()
     };
     let events = client.directory().list_events(request).await.ok()?.events;
-    let ids: BTreeSet<_> = events.into_iter().map(|event| event.user_id).collect();
-    if ids.is_empty() {
-        return Some(Vec::new());
-    }
-    let paths = ["user_id", "display_name", "state", "identities", "purge_time"];
-    let request = v1::BatchGetUsersRequest {
-        user_ids: ids.into_iter().collect(),
-        read_mask: Some(prost_types::FieldMask { paths: paths.map(str::to_owned).into() }),
-        ..Default::default()
-    };
-    let answer = client.directory().batch_get_users(request).await.ok()?;
-    let found = answer.results.into_iter().filter_map(|result| match result.outcome? {
-        Outcome::Found(found) if found.merged_from.is_empty() => found.user,
-        _ => None,
-    });
-    let mut users: Vec<_> = found.filter(|user| user.state() == v1::State::Deleted).collect();
+    let ids = events.iter().map(|event| &*event.user_id);
+    let mut users = People::users(client, ids).await?;
+    users.retain(|user| user.state() == v1::State::Deleted);
     users.sort_by_key(|user| user.purge_time.map(|time| (time.seconds, time.nanos)));
     let row = |user: &v1::User| {
         let view = UserView::of(user);

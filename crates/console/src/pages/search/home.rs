@@ -11,7 +11,7 @@ use crate::prelude::*;
 struct HomePage {
     frame: Frame,
     saved: Vec<SavedSearch>,
-    /// What goes on; none for callers who may not know.
+    /// The panels; none for callers who may not view users.
     desk: Option<Desk>,
 }
 

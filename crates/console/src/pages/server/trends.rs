@@ -31,7 +31,7 @@ pub struct Trend {
     pub judgement: Judgement,
 }
 
-/// What a figure means.
+/// The judgement of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judgement {
     /// It is well.

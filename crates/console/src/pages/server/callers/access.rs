@@ -1,4 +1,4 @@
-//! Who may change credentials, and whether the server can.
+//! The right to change credentials, and whether the server can write the file.
 
 use std::sync::Arc;
 

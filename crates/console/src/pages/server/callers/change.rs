@@ -51,7 +51,7 @@ struct Named {
     more: usize,
 }
 
-/// What a page or form is about: a token, a certificate, or all credentials of a caller.
+/// The credentials of a page or form: a token, a certificate, or all credentials of a caller.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Chosen {

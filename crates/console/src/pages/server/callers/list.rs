@@ -37,7 +37,7 @@ const DAY: u64 = 24 * 60 * 60;
 #[template(path = "pages/server/callers.html")]
 struct CallersPage {
     frame: Frame,
-    /// What was done.
+    /// The change that led here, such as `ended`; empty for none.
     note: &'static str,
     requires_credentials: bool,
     /// Whether the reader can change credentials here.
@@ -99,16 +99,16 @@ impl CallerView {
     }
 }
 
-/// The query of the page.
+/// The query of a page with a list.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Parameters {
-    /// The page. Its token is the last name of the page before.
-    after: Trail,
-    /// What was done.
-    done: String,
+    /// The page. Its token is the name or the number in the last row of the page before.
+    pub after: Trail,
+    /// The change that led here, such as `ended`; empty for none.
+    pub done: String,
     /// The tenant of the page before.
-    t: String,
+    pub t: String,
 }
 
 /// The callers.

@@ -21,7 +21,7 @@ use crate::prelude::*;
 
 /// The maximum number of patterns of tenants.
 const MAX_PATTERNS: usize = 1_000;
-/// What each role may do, in a few words.
+/// The rights of each role, in a few words.
 const ROLES: [(Role, &str); 5] = [
     (Role::Monitor, "only reads metrics"),
     (Role::Resolver, "looks users up"),

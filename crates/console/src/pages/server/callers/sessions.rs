@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use polynym_access::Caller;
 use prost_types::Timestamp;
-use serde::Deserialize;
 use uuid::Uuid;
 
 use super::access::require_admin;
+use super::list::Parameters;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::session::Session;
@@ -35,18 +35,6 @@ struct SessionView {
     address: String,
     /// Whether it is that of the reader.
     is_own: bool,
-}
-
-/// The query of the page.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Parameters {
-    /// The page. Its token is the number of the last session of the page before.
-    after: Trail,
-    /// What was done.
-    done: String,
-    /// The tenant of the page before.
-    t: String,
 }
 
 /// The sessions, from the newest.
