@@ -31,6 +31,9 @@ export POLYNYM_BIN CHROMIUM
 export npm_config_cache="$checkout/target/npm" npm_config_audit=false npm_config_fund=false
 export npm_config_update_notifier=false
 
-# Their install scripts download what the tests do not use.
-npm ci --ignore-scripts --silent
-(cd "$checkout/clients/web" && npm ci --ignore-scripts --silent)
+# Installs the packages of a folder, if their list is newer. Their install scripts download what the tests do not use.
+packages() {
+  [ "$1/node_modules/.package-lock.json" -nt "$1/package-lock.json" ] || (cd "$1" && npm ci --ignore-scripts --silent)
+}
+packages .
+packages "$checkout/clients/web"

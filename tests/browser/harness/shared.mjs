@@ -3,14 +3,14 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { after } from "node:test";
-import { launch } from "./launch.mjs";
+import { isFirefox, launch } from "./launch.mjs";
 import { Credentials, startServer } from "./server.mjs";
 
-/** The folder of the pages that the tests have seen, and of the pictures of failures. */
-export const BUILD = fileURLToPath(new URL("../build", import.meta.url));
+/** The folder of the pages that the tests of this browser have seen, and of the pictures of failures. */
+export const BUILD = fileURLToPath(new URL(`../build/${isFirefox ? "firefox" : "chromium"}`, import.meta.url));
 
 rmSync(BUILD, { recursive: true, force: true });
-mkdirSync(BUILD);
+mkdirSync(BUILD, { recursive: true });
 
 const endings = [];
 
