@@ -207,7 +207,7 @@
 
   // Lists by day have days of UTC, which may be others in this zone.
   const showDays = () => {
-    const lists = [...document.querySelectorAll("ol.audit")];
+    const lists = [...document.querySelectorAll("ol.audit:not(#events)")];
     const first = lists[0]?.previousElementSibling;
     if (!first) return;
     const end = document.createComment("end");

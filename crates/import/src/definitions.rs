@@ -1,15 +1,14 @@
-//! The definitions of a tenant's attributes.
-
-use std::collections::BTreeMap;
+//! What the policies of a tenant define about its tables.
 
 use polynym_proto::v1::Tenant;
-use polynym_table::ValueType;
+use polynym_table::{Definitions, ValueType};
 
-/// The types of a tenant's attributes.
-pub fn types(tenant: &Tenant) -> BTreeMap<String, ValueType> {
-    let definitions = tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
-    let typed = definitions.filter_map(|definition| {
+/// The types of a tenant's attributes, and the regions of its telephone numbers.
+pub fn definitions(tenant: &Tenant) -> Definitions {
+    let attributes = tenant.policies.iter().flat_map(|policies| &policies.attribute_definitions);
+    let typed = attributes.filter_map(|definition| {
         Some((definition.name.clone(), ValueType::of(definition.r#type())?))
     });
-    typed.collect()
+    let regions = tenant.policies.iter().flat_map(|policies| &policies.phone_regions);
+    Definitions { types: typed.collect(), regions: regions.cloned().collect() }
 }

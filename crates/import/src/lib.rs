@@ -15,7 +15,7 @@ mod send;
 mod target;
 mod window;
 
-pub use definitions::types;
+pub use definitions::definitions;
 pub use groups::{RejectGroup, RejectedRow};
 pub use lines::{Line, Lines, Unreadable};
 pub use reader::{Format, ReadError, is_table_name};

@@ -45,12 +45,21 @@ pub struct Options {
     pub phones: Phones,
     /// The words for which a cell counts as empty.
     pub absent: Absent,
-    /// The types of attributes, by their names, unless the mapping gives one.
-    pub types: BTreeMap<String, ValueType>,
+    /// What the tenant defines.
+    pub definitions: Definitions,
     /// Whether users lose what a row lacks, so that an error of a spreadsheet is no empty cell.
     pub replaces: bool,
     /// The meanings of values that are not understood by themselves.
     pub meanings: Meanings,
+}
+
+/// What a tenant defines about the cells of its tables.
+#[derive(Clone, Debug, Default)]
+pub struct Definitions {
+    /// The types of attributes, by their names, unless the mapping gives one.
+    pub types: BTreeMap<String, ValueType>,
+    /// The regions of its telephone numbers in national form, the likeliest first.
+    pub regions: Vec<String>,
 }
 
 impl Default for Options {
@@ -60,7 +69,7 @@ impl Default for Options {
             region: String::new(),
             phones: Phones::default(),
             absent: Absent::default(),
-            types: BTreeMap::new(),
+            definitions: Definitions::default(),
             replaces: false,
             meanings: Meanings::new(),
         }
@@ -257,7 +266,7 @@ impl<'m> Reading<'m> {
             Field::UserId => user.user_id = trimmed.to_owned(),
             Field::DisplayName => user.display_name = joined(&texts),
             Field::Attribute(name, value_type) => {
-                let known = value_type.or_else(|| options.types.get(name).copied());
+                let known = value_type.or_else(|| options.definitions.types.get(name).copied());
                 let value_type = known.unwrap_or(ValueType::String);
                 let is_key = self.mapping.key == entry.field.changeable();
                 if is_key && value_type == ValueType::String && numbers::is_float(trimmed) {

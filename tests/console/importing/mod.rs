@@ -96,7 +96,7 @@ async fn a_dirty_file_is_understood_checked_and_imported() {
         "value=\"DE\"",
         "Jörg Groß",
         "&#60;b&#62;Ida&#60;/b&#62; Ra&#34;nd",
-        "2 phone numbers in national form are read as of DE.",
+        "2 phone numbers in national form are read as of DE, which is a guess",
         "Rows with errors: 1 of 5",
         "not a valid email",
         "--map-file customers.toml --dry-run",

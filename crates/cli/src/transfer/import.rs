@@ -42,7 +42,7 @@ async fn import(command: Import) -> Result<(), Failure> {
     }
     let given = table::given(&command.table)?;
     let session = Session::open_operation(&command.settings, "import").await?;
-    let given = with_types(given, &command, &session).await?;
+    let given = with_definitions(given, &command, &session).await?;
     let path = rejects_path(&command);
     let rejects = Arc::new(rejects(&path, &command.file)?);
     let (dry_run, names_rejects_file) = (command.dry_run, command.rejects.is_some());
@@ -137,7 +137,7 @@ impl Observer for Shown<'_> {
 
 /// Adds the types of the tenant's attributes for a table. Fails before the first row if there is no
 /// tenant.
-async fn with_types(
+async fn with_definitions(
     mut given: Given,
     command: &Import,
     session: &Session,
@@ -150,7 +150,7 @@ async fn with_types(
         let advice = format!("make it with `polynym tenant set --tenant {name} --create`");
         Failure::Usage(format!("there is no tenant {name}: {advice}"))
     })?;
-    given.options.types = polynym_import::types(&tenant);
+    given.options.definitions = polynym_import::definitions(&tenant);
     Ok(given)
 }
 

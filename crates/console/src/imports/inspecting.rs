@@ -1,13 +1,13 @@
 //! Reading a file: its form, its columns, its first rows, and what is wrong with the others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
 use polynym_import::{Lines, Unreadable};
 use polynym_lines::Parsed;
 use polynym_proto::v1::User;
-use polynym_table::{Inspection, MapFile, Meanings, SpecialValues, ValueType};
+use polynym_table::{Definitions, Inspection, MapFile, Meanings, SpecialValues};
 
 use super::job::Job;
 use super::kept_mappings::KeptMappings;
@@ -15,6 +15,7 @@ use super::settings::Settings;
 use super::upload::{Reading, SampleRow, Snapshot, SpecialValue, Upload};
 use super::{MAX_COLUMNS, advice, shown};
 use crate::views::UserView;
+use crate::views::identity::canonical_value;
 
 /// The rows that are shown.
 const SHOWN_ROWS: usize = 10;
@@ -34,14 +35,14 @@ pub async fn inspect(
     upload: Arc<Upload>,
     job: Arc<Job>,
     settings: Settings,
-    types: BTreeMap<String, ValueType>,
+    definitions: Definitions,
     kept: KeptMappings,
 ) {
     let (read_upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
         if read_upload.is_table {
             let open = || Ok(read_upload.file.reader(stop.clone()));
-            table_by(open, given, &read_upload.snapshot(), &types, &kept)
+            table_by(open, given, &read_upload.snapshot(), &definitions, &kept)
         } else {
             let read = lines(read_upload.file.reader(stop));
             read.map(|reading| ((given, Vec::new(), reading), false))
@@ -73,18 +74,18 @@ fn table_by<R: Read>(
     mut open: impl FnMut() -> io::Result<R>,
     given: Settings,
     state: &Snapshot,
-    types: &BTreeMap<String, ValueType>,
+    definitions: &Definitions,
     kept: &KeptMappings,
 ) -> Result<(TableRead, bool), String> {
     let is_guess = given.columns.is_empty();
-    let (is_kept, read) = (state.is_kept, table(&mut open, given, &state.names, types)?);
+    let (is_kept, read) = (state.is_kept, table(&mut open, given, &state.names, definitions)?);
     let (found, names, _) = &read;
     let Some(own) = kept.of_columns(names).filter(|_| is_guess) else {
         return Ok((read, is_kept && !is_guess));
     };
     let form = Settings::of(&own.file, names);
     let (encoding, separator) = (found.encoding.clone(), found.separator.clone());
-    let again = table(&mut open, Settings { encoding, separator, ..form }, names, types);
+    let again = table(&mut open, Settings { encoding, separator, ..form }, names, definitions);
     Ok(again.map_or((read, false), |again| (again, true)))
 }
 
@@ -92,7 +93,7 @@ fn table<R: Read>(
     open: impl FnMut() -> io::Result<R>,
     settings: Settings,
     names: &[String],
-    types: &BTreeMap<String, ValueType>,
+    definitions: &Definitions,
 ) -> Result<TableRead, String> {
     let is_guess = settings.columns.is_empty();
     let file = settings.map_file(names);
@@ -100,7 +101,7 @@ fn table<R: Read>(
         return Err("every column is ignored: choose a field for at least one".to_owned());
     }
     let mut given = file.given()?;
-    given.options.types.clone_from(types);
+    given.options.definitions.clone_from(definitions);
     let inspection = polynym_table::inspect(open, given)?;
     let names: Vec<_> = inspection.columns.iter().map(|column| column.name.clone()).collect();
     if names.len() > MAX_COLUMNS || names.iter().map(String::len).sum::<usize>() > MAX_NAME_BYTES {
@@ -118,7 +119,8 @@ fn table<R: Read>(
     if !is_guess {
         found.columns = columns;
     }
-    let reading = reading(inspection, &found);
+    let mut reading = reading(inspection, &found);
+    reading.is_region_guessed = settings.region.is_empty() && !found.region.is_empty();
     Ok((found, names, reading))
 }
 
@@ -139,6 +141,7 @@ fn reading(inspection: Inspection, settings: &Settings) -> Reading {
         sample: sample.collect(),
         reasons: sorted(inspection.rejects.into_iter()),
         tally: inspection.tally,
+        is_region_guessed: false,
         repeats: inspection.repeats,
         kinds: inspection.values.iter().map(|own| (own.column.clone(), own.kind)).collect(),
         values: special(inspection.values, &settings.values),
@@ -197,12 +200,12 @@ fn lines(reader: impl Read) -> Result<Reading, String> {
 /// A row as it is shown.
 fn row(line: i64, user: &User) -> SampleRow {
     let view = UserView::of(user);
-    let identities = view.identities.iter().take(SHOWN_VALUES);
+    let identities = user.identities.iter().take(SHOWN_VALUES);
     let attributes = view.attributes.iter().take(SHOWN_VALUES);
     SampleRow {
         line,
         name: shown(&view.name),
-        identities: identities.map(|identity| shown(&identity.value)).collect(),
+        identities: identities.map(|own| shown(&canonical_value(own.identifier.as_ref()))).collect(),
         attributes: attributes
             .map(|attribute| (shown(&attribute.name), shown(&attribute.value)))
             .collect(),

@@ -63,6 +63,8 @@ pub struct Reading {
     /// The first rows.
     pub sample: Vec<SampleRow>,
     pub tally: Tally,
+    /// Whether the country of national phone numbers is a guess.
+    pub is_region_guessed: bool,
     /// The rows with an identity of an earlier row, and the first of them.
     pub repeats: (u64, i64),
     /// The values that are not understood, the most frequent first; then those with a meaning.
@@ -85,7 +87,7 @@ pub struct SpecialValue {
 pub struct SampleRow {
     pub line: i64,
     pub name: String,
-    /// The identities, in their text form.
+    /// The identities, in their canonical form.
     pub identities: Vec<String>,
     /// The attributes: name and value.
     pub attributes: Vec<(String, String)>,

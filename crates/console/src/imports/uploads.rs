@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::short_id::{ShortId, new_id};
 
 /// The maximum number of files of a session.
-pub const MAX_FILES: usize = 4;
+pub const MAX_FILES: usize = 20;
 /// The maximum bytes of a file.
 pub const MAX_FILE_BYTES: u64 = 256 << 20;
 /// The maximum bytes of the rejects of an import.

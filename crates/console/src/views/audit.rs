@@ -39,6 +39,8 @@ pub struct Line {
     pub users: Vec<Person>,
     /// The number of users.
     pub count: usize,
+    /// Whether earlier changes of the operation may follow, on the next page.
+    pub goes_on: bool,
     /// The word before the other user.
     pub joiner: &'static str,
     /// The other user.
@@ -63,7 +65,7 @@ pub struct Day {
 }
 
 /// Lines that are being made, the newest first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Lines(Vec<Line>);
 
 impl Lines {
@@ -100,8 +102,11 @@ impl Lines {
         self.0
     }
 
-    /// The lines by day.
-    pub fn days(self) -> Vec<Day> {
+    /// The lines by day. Unless they are the last ones, the operation of the last line may go on.
+    pub fn days(mut self, are_last: bool) -> Vec<Day> {
+        if let Some(line) = self.0.last_mut() {
+            line.goes_on = !are_last && line.count > 1;
+        }
         let mut days: Vec<Day> = Vec::new();
         for line in self.0 {
             match days.last_mut() {
@@ -161,6 +166,7 @@ impl Line {
             action: words_of(event).map_or("changed", |words| words.action),
             users: vec![user],
             count: 1,
+            goes_on: false,
             joiner: if is_merge { "into" } else { "and" },
             other,
             detail: set.map(|set| detail(&named_changes(set, person))).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! Identities and identifiers.
 
 use intl::display;
-use polynym_identifier::RawIdentifier;
+use polynym_identifier::{Identifier, RawIdentifier};
 use polynym_lines::{identifier_message, raw_identifier};
 use polynym_proto::v1;
 use polynym_proto::v1::identifier::Kind;
@@ -65,6 +65,13 @@ pub fn value(identifier: Option<&v1::Identifier>) -> String {
         Some(Kind::Social(v1::Social { provider, subject })) => format!("{provider}/{subject}"),
         None => String::new(),
     }
+}
+
+/// The canonical value of an identifier as typed; the value as typed if it has none.
+pub fn canonical_value(typed: Option<&v1::Identifier>) -> String {
+    let parsed = raw_identifier(typed).and_then(|raw| Identifier::parse(raw).ok());
+    let canonical = parsed.map(|parsed| identifier_message(parsed.as_typed()));
+    value(canonical.as_ref().or(typed))
 }
 
 /// The text form of an identifier, such as `email:joe@example.com`.

@@ -88,7 +88,7 @@ impl Proposal {
             }
         }
         proposal.file.region = match &*given.options.region {
-            "" => proposal.region(columns, rows),
+            "" => proposal.region(columns, rows, &given.options.definitions.regions),
             given => Some(given.to_owned()),
         };
         proposal
@@ -136,8 +136,14 @@ impl Proposal {
         }
     }
 
-    /// The region of telephone numbers whose rows have none.
-    fn region(&self, columns: &Columns, rows: &VecDeque<Row>) -> Option<String> {
+    /// The region of telephone numbers whose rows have none: the most frequent one of rows, or one
+    /// that numbers fit, of those of the tenant or of the language.
+    fn region(
+        &self,
+        columns: &Columns,
+        rows: &VecDeque<Row>,
+        likely: &[String],
+    ) -> Option<String> {
         let has =
             |field: &str, name: &str| self.file.map.get(field).is_some_and(|own| own.has(name));
         let cells_of = |field: &str| -> Vec<&str> {
@@ -150,7 +156,7 @@ impl Proposal {
             return None;
         }
         let own = most_frequent(cells_of(REGION).into_iter().filter_map(region));
-        own.map(str::to_owned).or_else(|| region_of(&numbers, self.locale.language))
+        own.map(str::to_owned).or_else(|| region_of(&numbers, likely, self.locale.language))
     }
 
     /// Maps one more column to a field.
@@ -231,11 +237,11 @@ const REGIONS: [(&str, &[&str]); 12] = [
     ("zh", &["CN", "TW", "HK"]),
 ];
 
-/// The region of most telephone numbers in national form; none if there are none, or if fewer than
-/// nine of ten are valid numbers of one region with its national prefix.
-fn region_of(numbers: &[&str], language: &str) -> Option<String> {
+/// The region of most telephone numbers in national form: the first likely one that they fit, or
+/// the best of those of the language. None if there are no numbers, or if fewer than nine of ten
+/// are valid numbers of one region with its national prefix.
+fn region_of(numbers: &[&str], likely: &[String], language: &str) -> Option<String> {
     let national: Vec<_> = numbers.iter().filter(|number| !is_international(number)).collect();
-    let regions = REGIONS.iter().find(|(known, _)| *known == language)?.1;
     let valid = |region: &str| {
         let is_valid = |number: &str| {
             dialling(number, region) == Some(Dialling::National)
@@ -243,9 +249,13 @@ fn region_of(numbers: &[&str], language: &str) -> Option<String> {
         };
         national.iter().filter(|number| is_valid(number)).count()
     };
+    let is_clear = |region: &str| !national.is_empty() && valid(region) * 10 >= national.len() * 9;
+    if let Some(region) = likely.iter().find(|region| is_clear(region)) {
+        return Some(region.clone());
+    }
+    let regions = REGIONS.iter().find(|(known, _)| *known == language)?.1;
     let best = regions.iter().rev().max_by_key(|region| valid(region))?;
-    let is_clear = !national.is_empty() && valid(best) * 10 >= national.len() * 9;
-    is_clear.then(|| (*best).to_owned())
+    is_clear(best).then(|| (*best).to_owned())
 }
 
 /// The cells of a column that are not empty, without white space around them.

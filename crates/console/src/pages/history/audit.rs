@@ -26,6 +26,8 @@ use crate::words::filters;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
+/// The events that one call reads of an operation.
+const LARGEST_PAGE: i32 = 1_000;
 
 /// Changes of all users.
 #[derive(Default)]
@@ -33,7 +35,7 @@ pub struct Changes {
     pub days: Vec<Day>,
     /// The token of the next page; empty after the last.
     pub token: String,
-    /// The events that were read.
+    /// The events that were searched for those asked for.
     pub events_read: i64,
     /// The number of users that cannot be read.
     pub unreadable: usize,
@@ -135,17 +137,30 @@ async fn show(
 /// Reads events until a page is full, or for some time. Those of one operation are one line.
 pub async fn read(client: &Client, mut request: v1::ListEventsRequest) -> Result<Changes, Failure> {
     let (began, mut lines, mut changes) = (Instant::now(), Lines::default(), Changes::default());
+    let texts = [&request.caller, &request.operation_id, &request.reason];
+    let is_search = !request.types.is_empty() || texts.iter().any(|text| !text.is_empty());
     request.page_size = PAGE_SIZE;
     loop {
         let answer = client.directory().list_events(request.clone()).await?;
-        changes.events_read += answer.events_read;
+        let mut more = lines.clone();
+        more.add(&answer, request.operation_id.is_empty());
+        if request.page_size > PAGE_SIZE && more.count() > PAGE_SIZE as usize {
+            request.page_size = PAGE_SIZE;
+            continue;
+        }
+        // Many changes of one operation follow each other.
+        let is_one_operation = more.count() == lines.count();
+        request.page_size = if is_one_operation { LARGEST_PAGE } else { PAGE_SIZE };
+        lines = more;
+        if is_search {
+            changes.events_read += answer.events_read;
+        }
         changes.unreadable += answer.unreadable_user_ids.len();
-        lines.add(&answer, request.operation_id.is_empty());
         request.page_token = answer.next_page_token;
-        let is_full = lines.count() >= PAGE_SIZE as usize || began.elapsed() > READ_TIME;
-        if is_full || request.page_token.is_empty() {
+        let is_last = request.page_token.is_empty();
+        if is_last || lines.count() >= PAGE_SIZE as usize || began.elapsed() > READ_TIME {
             changes.token = request.page_token;
-            changes.days = lines.days();
+            changes.days = lines.days(is_last);
             return Ok(changes);
         }
     }

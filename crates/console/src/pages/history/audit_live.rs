@@ -102,7 +102,7 @@ impl EventLines for AuditLines {
         let page = v1::ListEventsResponse { events, display_names, ..Default::default() };
         let mut lines = Lines::default();
         lines.add(&page, self.0.operation_id.is_empty());
-        let part = LinesPart { frame: visit.frame(tenant), days: lines.days() };
+        let part = LinesPart { frame: visit.frame(tenant), days: lines.days(true) };
         html(&part).unwrap_or_default()
     }
 }

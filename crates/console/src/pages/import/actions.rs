@@ -18,12 +18,12 @@ pub async fn read(
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
-    let types = files::types(&visit, &tenant).await?;
+    let definitions = files::definitions(&visit, &tenant).await?;
     let settings = upload.snapshot().settings.with(&form);
     let begun = visit.session.uploads.begin(&upload, JobKind::Read, form.get("request_id"))?;
     if let Some(job) = begun {
         let kept = KeptMappings::default();
-        tokio::spawn(imports::inspect(upload.clone(), job, settings, types, kept));
+        tokio::spawn(imports::inspect(upload.clone(), job, settings, definitions, kept));
     }
     Ok(redirect(&path(&visit, &upload)))
 }
@@ -85,11 +85,11 @@ async fn send(
     if !matches!(state.reading, Some(Ok(_))) {
         return Err(Failure::Form("The file is not read yet: choose its columns.".to_owned()));
     }
-    let types = files::types(visit, &upload.tenant).await?;
+    let definitions = files::definitions(visit, &upload.tenant).await?;
     let given = match upload.is_table {
         true => {
             let mut given = state.settings.map_file(&state.names).given().map_err(Failure::Form)?;
-            given.options.types = types;
+            given.options.definitions = definitions;
             Some(given)
         }
         false => None,

@@ -96,7 +96,13 @@ pub fn remarks(reading: &Reading) -> Vec<String> {
     }
     for (region, count) in &tally.national {
         let region = if region.is_empty() { "no country" } else { region };
-        remarks.push(format!("{count} phone numbers in national form are read as of {region}."));
+        let guess = match reading.is_region_guessed {
+            true => ", which is a guess: choose another country above if it is wrong",
+            false => "",
+        };
+        remarks.push(format!(
+            "{count} phone numbers in national form are read as of {region}{guess}."
+        ));
     }
     if tally.without_prefix > 0 {
         remarks.push(format!(

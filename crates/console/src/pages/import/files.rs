@@ -1,6 +1,5 @@
 //! The files of a session, and uploading one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use polynym_access::Role;
 use polynym_client::Kind;
 use polynym_presentation::count;
 use polynym_proto::v1::GetTenantRequest;
-use polynym_table::ValueType;
+use polynym_table::Definitions;
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -109,7 +108,7 @@ pub async fn upload(visit: Visit, Path(tenant): Path<String>, request: Request) 
 }
 
 async fn receive(visit: &Visit, tenant: &str, request: Request) -> Result<Arc<Upload>, Failure> {
-    let types = types(visit, tenant).await?;
+    let definitions = definitions(visit, tenant).await?;
     let kept = KeptMappings::read(request.headers(), &visit.caller.name);
     let unused = Unused::default();
     let form = Multipart::from_request(unused.bound(request), &()).await;
@@ -135,7 +134,7 @@ async fn receive(visit: &Visit, tenant: &str, request: Request) -> Result<Arc<Up
                 };
                 field.drain().await?;
                 let upload = received?;
-                begin(visit, &upload, types, kept);
+                begin(visit, &upload, definitions, kept);
                 return Ok(upload);
             }
             _ => return Err(Failure::Form("The form has an unknown field.".to_owned())),
@@ -235,23 +234,23 @@ impl FileField<'_> {
 fn begin(
     visit: &Visit,
     upload: &Arc<Upload>,
-    types: BTreeMap<String, ValueType>,
+    definitions: Definitions,
     kept: KeptMappings,
 ) {
     if let Ok(Some(job)) = visit.session.uploads.begin(upload, JobKind::Read, &upload.request_id) {
-        tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), types, kept));
+        tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), definitions, kept));
     }
 }
 
-/// The types of the tenant's attributes.
+/// What the tenant defines about tables.
 ///
 /// # Errors
 /// There is no such tenant: it may be misspelled.
-pub async fn types(visit: &Visit, tenant: &str) -> Result<BTreeMap<String, ValueType>, Failure> {
+pub async fn definitions(visit: &Visit, tenant: &str) -> Result<Definitions, Failure> {
     let request = GetTenantRequest { tenant: tenant.to_owned() };
     match visit.client(tenant).admin().get_tenant(request).await {
-        Ok(answer) => Ok(polynym_import::types(&answer.tenant.unwrap_or_default())),
-        Err(error) if error.kind() == Kind::NotFound && tenant == "default" => Ok(BTreeMap::new()),
+        Ok(answer) => Ok(polynym_import::definitions(&answer.tenant.unwrap_or_default())),
+        Err(error) if error.kind() == Kind::NotFound && tenant == "default" => Ok(Definitions::default()),
         Err(error) => Err(error.into()),
     }
 }

@@ -87,7 +87,7 @@ pub async fn mend(
     let outcome = state.import.clone().or_else(|| state.dry_run.clone());
     let outcome = outcome.ok_or(Failure::FileGone)?;
     let text = mended(&outcome, &form)?;
-    let types = files::types(&visit, &tenant).await?;
+    let definitions = files::definitions(&visit, &tenant).await?;
     let slot = visit.session.uploads.receive(request_id)?;
     slot.append(text).await?;
     let own = slot.keep(UploadNames {
@@ -99,7 +99,7 @@ pub async fn mend(
     let settings = begin_like(&own, &state, &outcome);
     if let Ok(Some(job)) = visit.session.uploads.begin(&own, JobKind::Read, request_id) {
         let kept = KeptMappings::default();
-        tokio::spawn(imports::inspect(own.clone(), job, settings, types, kept));
+        tokio::spawn(imports::inspect(own.clone(), job, settings, definitions, kept));
     }
     Ok(redirect(&path(&visit, &own)))
 }

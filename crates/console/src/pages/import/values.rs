@@ -87,10 +87,10 @@ async fn read_again(
     settings: Settings,
     request_id: &str,
 ) -> Page {
-    let types = files::types(visit, &upload.tenant).await?;
+    let definitions = files::definitions(visit, &upload.tenant).await?;
     if let Some(job) = visit.session.uploads.begin(upload, JobKind::Read, request_id)? {
         let kept = KeptMappings::default();
-        tokio::spawn(imports::inspect(upload.clone(), job, settings, types, kept));
+        tokio::spawn(imports::inspect(upload.clone(), job, settings, definitions, kept));
     }
     Ok(redirect(&path(visit, upload)))
 }

@@ -120,7 +120,7 @@ async fn bulk_changes(client: &Client) -> Option<Vec<BulkView>> {
 
 async fn creations(client: &Client) -> Option<Vec<Line>> {
     let request = v1::ListEventsRequest {
-        types: vec![EventType::UserCreated.into()],
+        types: vec![EventType::UserCreated.into(), EventType::UserImported.into()],
         page_size: CREATIONS,
         ..Default::default()
     };
@@ -157,8 +157,8 @@ fn files(visit: &Visit, tenant: &str) -> (Vec<FileRow>, Vec<FileRow>) {
         return Default::default();
     }
     let uploads = visit.session.uploads.of_tenant(tenant);
-    let running = uploads.iter().filter_map(running);
-    (running.collect(), uploads.iter().filter_map(imported).collect())
+    let newest_first = || uploads.iter().rev();
+    (newest_first().filter_map(running).collect(), newest_first().filter_map(imported).collect())
 }
 
 fn running(upload: &Arc<Upload>) -> Option<FileRow> {
