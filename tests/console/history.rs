@@ -104,7 +104,11 @@ async fn everything_a_caller_did_in_an_hour_is_found() {
     let hour = browser.submit(&page, &path, &[]).await;
     assert!(hour.path.starts_with(&format!("{path}/")), "{}", hour.path);
     assert!(!hour.path.contains("anonymous"), "{}", hour.path);
-    hour.assert_has(&["value=\"anonymous\"", "Changes searched for this page: 7", "polynym tenant events"]);
+    hour.assert_has(&[
+        "value=\"anonymous\"",
+        "Changes searched for this page: 7",
+        "polynym tenant events",
+    ]);
     // Three users were disabled by one operation: one line.
     assert_eq!(hour.text.matches("<li data-event=").count(), 5);
     let others = browser.post(&path, &[("caller", "somebody")]).await;

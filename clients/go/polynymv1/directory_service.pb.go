@@ -107,6 +107,8 @@ const (
 	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
 	// As the end of a phone number: at least 4 digits. Leading zeros are left out if 4 remain.
 	FindWay_FIND_WAY_PHONE_END FindWay = 8
+	// As the domain of an email address, such as `example.com` or `@example.com`.
+	FindWay_FIND_WAY_EMAIL_DOMAIN FindWay = 9
 )
 
 // Enum value maps for FindWay.
@@ -121,6 +123,7 @@ var (
 		6: "FIND_WAY_EMAIL_START",
 		7: "FIND_WAY_SIMILAR_NAME",
 		8: "FIND_WAY_PHONE_END",
+		9: "FIND_WAY_EMAIL_DOMAIN",
 	}
 	FindWay_value = map[string]int32{
 		"FIND_WAY_UNSPECIFIED":     0,
@@ -132,6 +135,7 @@ var (
 		"FIND_WAY_EMAIL_START":     6,
 		"FIND_WAY_SIMILAR_NAME":    7,
 		"FIND_WAY_PHONE_END":       8,
+		"FIND_WAY_EMAIL_DOMAIN":    9,
 	}
 )
 
@@ -3063,7 +3067,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONSISTENCY_LATEST\x10\x01\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x02\x12\x18\n" +
-	"\x14CONSISTENCY_EVENTUAL\x10\x03*\xe8\x01\n" +
+	"\x14CONSISTENCY_EVENTUAL\x10\x03*\x83\x02\n" +
 	"\aFindWay\x12\x18\n" +
 	"\x14FIND_WAY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FIND_WAY_IDENTIFIER\x10\x01\x12\x1c\n" +
@@ -3073,7 +3077,8 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\rFIND_WAY_NAME\x10\x05\x12\x18\n" +
 	"\x14FIND_WAY_EMAIL_START\x10\x06\x12\x19\n" +
 	"\x15FIND_WAY_SIMILAR_NAME\x10\a\x12\x16\n" +
-	"\x12FIND_WAY_PHONE_END\x10\b2\xb1\b\n" +
+	"\x12FIND_WAY_PHONE_END\x10\b\x12\x19\n" +
+	"\x15FIND_WAY_EMAIL_DOMAIN\x10\t2\xb1\b\n" +
 	"\x10DirectoryService\x12_\n" +
 	"\x0fResolveIdentity\x12\".polynym.v1.ResolveIdentityRequest\x1a#.polynym.v1.ResolveIdentityResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x16BatchResolveIdentities\x12).polynym.v1.BatchResolveIdentitiesRequest\x1a*.polynym.v1.BatchResolveIdentitiesResponse\"\x03\x90\x02\x01\x12G\n" +

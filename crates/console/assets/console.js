@@ -26,6 +26,29 @@
   };
   keepSearch();
 
+  // The users who are selected in a list: how many, all of the page at once, and two to merge.
+  const selection = document.getElementById("selection");
+  const selectAll = document.getElementById("select-all");
+  const boxes = [...document.querySelectorAll('.select input[name="user"]')];
+  const showSelection = () => {
+    const count = boxes.filter((box) => box.checked).length;
+    const shown = document.getElementById("selected");
+    shown.hidden = count === 0;
+    shown.querySelector("strong").textContent = count;
+    selectAll.checked = count === boxes.length;
+    selectAll.indeterminate = count > 0 && count < boxes.length;
+    for (const button of selection.querySelectorAll("button")) button.disabled = button.name === "merge" ? count !== 2 : count === 0;
+  };
+  if (selection && selectAll) {
+    selectAll.hidden = false;
+    selectAll.addEventListener("change", () => {
+      for (const box of boxes) box.checked = selectAll.checked;
+      showSelection();
+    });
+    for (const box of boxes) box.addEventListener("change", showSelection);
+    addEventListener("pageshow", showSelection);
+  }
+
   const suggestions = () => document.getElementById("suggestions");
 
   // No answer that is late opens them again.

@@ -40,4 +40,4 @@ pub use page_token::{PageToken, query_hash};
 pub use range::Range;
 pub use scalar::{Class, Scalar};
 pub use searched_user::SearchedUser;
-pub use spelling::{one_letter_variants, other_umlauts};
+pub use spelling::{joined_umlauts, one_letter_variants, other_umlauts};

@@ -13,6 +13,7 @@ pub fn reading(reading: &FindReading) -> String {
         FindWay::Name => format!("name with {value}"),
         FindWay::PhoneEnd => format!("phone ending in {value}"),
         FindWay::EmailStart => format!("email starting with {value}"),
+        FindWay::EmailDomain => format!("email at {value}"),
         FindWay::SimilarName => format!("name similar to {value}"),
         FindWay::Unspecified => value.clone(),
     }
@@ -51,6 +52,7 @@ mod tests {
             (FindWay::HeldIdentifier, "handle:joe", "", "former handle joe, still held"),
             (FindWay::Attribute, "42", "", "customer 42"),
             (FindWay::PhoneEnd, "2671", "", "phone ending in 2671"),
+            (FindWay::EmailDomain, "acme.example", "", "email at acme.example"),
             (FindWay::SimilarName, "jonh", "", "name similar to jonh"),
         ] {
             assert_eq!(said(way, value, region), expected);

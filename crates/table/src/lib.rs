@@ -32,6 +32,8 @@ pub use formula::{csv_row, guarded, without_marks};
 pub use inspect::{InspectedColumn, Inspection, SpecialValues, Tally, inspect};
 pub use locale::Locale;
 pub use map_file::{FieldColumns, Given, MapFile};
-pub use mapping::{CellError, Definitions, FewValues, MappedUser, Mapping, Meanings, Options, Phones};
+pub use mapping::{
+    CellError, Definitions, FewValues, MappedUser, Mapping, Meanings, Options, Phones,
+};
 pub use regions::{likely_region, region, region_names};
 pub use rows::{MAX_ROW_BYTES, Row, Rows, Table};

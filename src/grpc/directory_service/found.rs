@@ -40,6 +40,7 @@ const fn way(way: FindWay) -> v1::FindWay {
         FindWay::Name => v1::FindWay::Name,
         FindWay::PhoneEnd => v1::FindWay::PhoneEnd,
         FindWay::EmailStart => v1::FindWay::EmailStart,
+        FindWay::EmailDomain => v1::FindWay::EmailDomain,
         FindWay::SimilarName => v1::FindWay::SimilarName,
     }
 }

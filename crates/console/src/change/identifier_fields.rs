@@ -62,6 +62,9 @@ pub fn identifier(form: &Form, suffix: &str) -> Result<TypedIdentifier, Problem>
                 Reading::Identifier(typed) => {
                     Ok(TypedIdentifier { message: typed.message, text: typed.text })
                 }
+                _ if value.chars().all(|c| !c.is_alphabetic()) => {
+                    Err(wrong("This is no phone number of this country. Choose its country."))
+                }
                 _ => Err(wrong("The kind of this identifier is not clear: choose the kind.")),
             };
         }

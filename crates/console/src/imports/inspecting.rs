@@ -205,7 +205,9 @@ fn row(line: i64, user: &User) -> SampleRow {
     SampleRow {
         line,
         name: shown(&view.name),
-        identities: identities.map(|own| shown(&canonical_value(own.identifier.as_ref()))).collect(),
+        identities: identities
+            .map(|own| shown(&canonical_value(own.identifier.as_ref())))
+            .collect(),
         attributes: attributes
             .map(|attribute| (shown(&attribute.name), shown(&attribute.value)))
             .collect(),

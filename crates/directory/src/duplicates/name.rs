@@ -1,6 +1,7 @@
 //! The similarity of display names and of handles.
 
 use crate::search::folding::{fold, words_of};
+use crate::search::joined_umlauts;
 
 /// The minimum length of handles that may differ in one character.
 const MIN_TYPO_LENGTH: usize = 6;
@@ -8,10 +9,11 @@ const MIN_TYPO_LENGTH: usize = 6;
 const MIN_STEM_LENGTH: usize = 3;
 /// The length of each end of a handle. Near handles share at least one end.
 const END_LENGTH: usize = 3;
-/// A display name [folded](fold), without punctuation and the order of its words; `None` if nothing
-/// is left. Full stops separate no words: J.R. is JR.
+
+/// A display name [folded](fold), without punctuation, the order of its words and the two spellings
+/// of umlauts; `None` if nothing is left. Full stops separate no words: J.R. is JR.
 pub fn name_form(display_name: &str) -> Option<String> {
-    let folded = fold(display_name).replace('.', "");
+    let folded = joined_umlauts(&fold(display_name)).replace('.', "");
     let mut words: Vec<_> = words_of(&folded).collect();
     words.sort_unstable();
     let form = words.join(" ");

@@ -26,12 +26,16 @@ const COMPARED_CHARS: RangeInclusive<usize> = 4..=12;
 /// ```
 pub fn other_umlauts(text: &str) -> Vec<String> {
     let lower = text.nfc().collect::<String>().to_lowercase();
-    let (mut apart, mut together) = (lower.clone(), lower.clone());
-    for (letter, base, pair) in UMLAUTS {
+    let mut apart = lower.clone();
+    for (letter, _, pair) in UMLAUTS {
         apart = apart.replace(letter, pair);
-        together = together.replace(pair, base);
     }
-    [apart, together].into_iter().filter(|other| *other != lower).collect()
+    [apart, joined_umlauts(&lower)].into_iter().filter(|other| *other != lower).collect()
+}
+
+/// A text in which each pair that spells an umlaut is the base letter: `muller` of `mueller`.
+pub fn joined_umlauts(lower: &str) -> String {
+    UMLAUTS.iter().fold(lower.to_owned(), |text, (_, base, pair)| text.replace(pair, base))
 }
 
 /// The words from which a folded word differs by a letter that is wrong, missing, too much, or

@@ -42,6 +42,21 @@ pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<
     found
 }
 
+/// The words of a text beside its addresses, such as the name of a copied `Name <address>`.
+///
+/// ```
+/// use polynym_identifier::pasted::name_beside;
+///
+/// assert_eq!(name_beside("\"Lee, Ann\" <ann@example.com>"), "Lee Ann");
+/// assert_eq!(name_beside("ann@example.com, @joe"), "");
+/// ```
+pub fn name_beside(text: &str) -> String {
+    let before = text.rsplit_once('<').map_or(text, |(before, _)| before);
+    let words = before.split(|c: char| c.is_whitespace() || ",;\"“”„".contains(c));
+    let words = words.filter(|word| !word.is_empty() && !word.contains('@'));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 /// The identifiers of a list: the likeliest reading of each part, then the others. None if a part
 /// is no identifier.
 fn several<'a>(

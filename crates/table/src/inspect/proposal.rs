@@ -138,12 +138,7 @@ impl Proposal {
 
     /// The region of telephone numbers whose rows have none: the most frequent one of rows, or one
     /// that numbers fit, of those of the tenant or of the language.
-    fn region(
-        &self,
-        columns: &Columns,
-        rows: &VecDeque<Row>,
-        likely: &[String],
-    ) -> Option<String> {
+    fn region(&self, columns: &Columns, rows: &VecDeque<Row>, likely: &[String]) -> Option<String> {
         let has =
             |field: &str, name: &str| self.file.map.get(field).is_some_and(|own| own.has(name));
         let cells_of = |field: &str| -> Vec<&str> {

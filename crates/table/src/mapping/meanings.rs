@@ -62,7 +62,8 @@ impl Mapping {
             let kind = match &entry.field {
                 Field::State => FewValues::State,
                 Field::Attribute(name, value_type) => {
-                    let known = value_type.or_else(|| self.options.definitions.types.get(name).copied());
+                    let known =
+                        value_type.or_else(|| self.options.definitions.types.get(name).copied());
                     known.filter(|known| *known == ValueType::Bool)?;
                     FewValues::YesOrNo
                 }

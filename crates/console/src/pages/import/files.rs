@@ -231,12 +231,7 @@ impl FileField<'_> {
 }
 
 /// Begins to read a file. If the server has too much work, its page offers it again.
-fn begin(
-    visit: &Visit,
-    upload: &Arc<Upload>,
-    definitions: Definitions,
-    kept: KeptMappings,
-) {
+fn begin(visit: &Visit, upload: &Arc<Upload>, definitions: Definitions, kept: KeptMappings) {
     if let Ok(Some(job)) = visit.session.uploads.begin(upload, JobKind::Read, &upload.request_id) {
         tokio::spawn(imports::inspect(upload.clone(), job, Settings::default(), definitions, kept));
     }
@@ -250,7 +245,9 @@ pub async fn definitions(visit: &Visit, tenant: &str) -> Result<Definitions, Fai
     let request = GetTenantRequest { tenant: tenant.to_owned() };
     match visit.client(tenant).admin().get_tenant(request).await {
         Ok(answer) => Ok(polynym_import::definitions(&answer.tenant.unwrap_or_default())),
-        Err(error) if error.kind() == Kind::NotFound && tenant == "default" => Ok(Definitions::default()),
+        Err(error) if error.kind() == Kind::NotFound && tenant == "default" => {
+            Ok(Definitions::default())
+        }
         Err(error) => Err(error.into()),
     }
 }

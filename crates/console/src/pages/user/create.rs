@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use http::Response;
+use polynym_identifier::pasted;
 use prost_types::Timestamp;
 use v1::CreateUserRequest;
 
@@ -57,13 +58,18 @@ struct NewUser {
 /// The form, with the identifier of a search.
 pub async fn page(visit: Visit, Path(tenant): Path<String>, Query(origin): Query<Origin>) -> Page {
     visit.require(Role::Registrar)?;
-    let fields = match reading::read(&origin.text(&visit), &visit.context.region) {
-        Reading::Identifier(typed) => identifier_fields::fields(&typed.text),
-        _ => Form::default(),
+    let text = origin.text(&visit);
+    let (name, fields) = match reading::read(&text, &visit.context.region) {
+        Reading::Identifier(typed) if text.contains('@') => {
+            (pasted::name_beside(&text), identifier_fields::fields(&typed.text))
+        }
+        Reading::Identifier(typed) => (String::new(), identifier_fields::fields(&typed.text)),
+        _ => Default::default(),
     };
     let region = &visit.context.region;
     let region = if fields.get("region").is_empty() { region } else { fields.get("region") };
     let form = Form::of(&[
+        ("name", &name),
         ("kind.1", fields.get("kind")),
         ("value.1", fields.get("value")),
         ("region.1", region),

@@ -41,6 +41,8 @@ pub enum Way {
     PhoneEnd,
     /// As the start of an email address.
     EmailStart,
+    /// As the domain of an email address.
+    EmailDomain,
     /// As words of the name, one letter of which may be wrong in each.
     SimilarName,
 }
@@ -131,7 +133,8 @@ impl<'t> Readings<'t> {
         let id = text.parse().ok();
         if id.is_none() {
             searches.extend(names(text));
-            searches.extend(phone_end(text, rules).into_iter().chain(email_start(text, rules)));
+            let parts = [phone_end(text, rules), email_start(text, rules)];
+            searches.extend(parts.into_iter().chain([email_domain(text, rules)]).flatten());
         }
         let id = id.map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
         Self { id, searches, ..readings }
@@ -190,8 +193,9 @@ fn values(text: &str, definition: &AttributeDefinition) -> Vec<Scalar> {
         let real = text.parse().ok().filter(|real: &f64| real.is_finite()).map(Scalar::Double);
         whole.or(real)
     };
-    let texts = [text.to_owned(), text.nfc().collect(), text.nfd().collect()];
-    let texts = texts.into_iter().map(Scalar::String);
+    let spellings = [text.to_owned(), text.to_lowercase(), text.to_uppercase()];
+    let forms = |text: &String| [text.nfc().collect(), text.nfd().collect()];
+    let texts = spellings.iter().flat_map(forms).map(Scalar::String);
     match definition.value_type {
         None => texts.chain(number()).collect(),
         Some(ValueType::String | ValueType::List) => texts.collect(),
@@ -200,11 +204,14 @@ fn values(text: &str, definition: &AttributeDefinition) -> Vec<Scalar> {
     }
 }
 
-/// The searches for words of names: whole ones, as typed, and with other umlauts.
+/// The searches for words of names: whole ones, as typed, and with other umlauts. Those of a copied
+/// `Name <address>` are beside its address.
 fn names(text: &str) -> Vec<Search> {
+    let beside = if text.contains('@') { pasted::name_beside(text) } else { text.to_owned() };
+    let text = &*beside;
     let typed = TypedName::new(text, true);
     let is_short = typed.words().nth(MAX_NAME_WORDS).is_none();
-    let is_name = text.contains(char::is_alphabetic) && !text.contains('@');
+    let is_name = text.contains(char::is_alphabetic);
     if !is_short || !is_name || text.contains("://") {
         return Vec::new();
     }
@@ -262,10 +269,24 @@ fn email_start(text: &str, rules: Rules) -> Option<Search> {
     })
 }
 
-/// The words that differ by one letter from those of a text.
+/// The search for addresses of a domain, with or without the sign before it.
+fn email_domain(text: &str, rules: Rules) -> Option<Search> {
+    let domain = text.strip_prefix('@').unwrap_or(text);
+    let (_, top) = domain.rsplit_once('.')?;
+    let is_inside = |c: char| c.is_alphanumeric() || ".-".contains(c);
+    let is_domain = top.chars().all(char::is_alphabetic) && domain.chars().all(is_inside);
+    (is_domain && top.chars().nth(1).is_some()).then(|| {
+        let filter =
+            Filter::of_ends(Kind::Email, rules.fold_suffix(Kind::Email, &format!("@{domain}")));
+        Search::new(Reading::new(Way::EmailDomain, domain), filter)
+    })
+}
+
+/// The words that differ by one letter from those of a text. Those with digits are no names.
 pub fn candidates(text: &str) -> Vec<String> {
     let typed = TypedName::new(text, false);
-    typed.words().flat_map(one_letter_variants).take(MAX_CANDIDATES).collect()
+    let words = typed.words().filter(|word| !word.contains(char::is_numeric));
+    words.flat_map(one_letter_variants).take(MAX_CANDIDATES).collect()
 }
 
 /// The search for names that have each word of a text, or one of the `known` words that it may have
@@ -296,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_text_is_read_in_each_way_that_makes_sense() {
-        use Way::{Attribute, EmailStart, Identifier, Name, UserId};
+        use Way::{Attribute, EmailDomain, EmailStart, Identifier, Name, UserId};
         let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
         for (text, expected) in [
             (
@@ -327,13 +348,22 @@ mod tests {
             assert!(read(text, &[]).iter().all(|(way, _)| *way != Way::PhoneEnd), "{text}");
         }
         assert!(read("joe@exam", &[]).contains(&(EmailStart, "joe@exam".to_owned())));
+        for text in ["@acme.example", "acme.example"] {
+            assert!(read(text, &[]).contains(&(EmailDomain, "acme.example".to_owned())), "{text}");
+        }
+        for text in ["koch.1000", "joe@acme.example", "acme", "a b.example", "x."] {
+            assert!(read(text, &[]).iter().all(|(way, _)| *way != EmailDomain), "{text}");
+        }
+        let pasted = read("Ann Lee <ann@acme.example>", &[]);
+        assert_eq!(pasted.last(), Some(&(Name, "ann lee".to_owned())));
+        assert_eq!(candidates("K-1070"), candidates("K"));
     }
 
     #[test]
     fn readings_are_few_whatever_the_text() {
         let regions = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES"];
         for text in ["a b ".repeat(1_024), "0301234567".into(), "a@b.c ".repeat(600)] {
-            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 5);
+            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 6);
             assert!(candidates(&text).len() <= MAX_CANDIDATES);
         }
     }

@@ -43,7 +43,10 @@ impl Directory {
         for path in &paths {
             if !self.has_entries(context, path).await? {
                 let advice = self.path_advice(context, path).await?;
-                return Ok(format!("no user has {path}{advice}"));
+                return Ok(match path.field() == Some(&Field::NameForm) {
+                    true => "no name has one of the words".to_owned(),
+                    false => format!("no user has {path}{advice}"),
+                });
             }
         }
         Ok(match paths.len() {
