@@ -118,6 +118,18 @@ async fn names_are_found_by_words_in_any_spelling() {
     }
     let starts = found(&mut client, "jon.m@ex").await;
     assert_eq!(starts, [("Jon Mueller".to_owned(), FindWay::EmailStart)]);
+    // The address is wrong, the name beside it is not.
+    for text in ["Ann Lee <an@example.com>", "\"Lee, Ann\" <ann.lee@example.org>"] {
+        assert_eq!(
+            found(&mut client, text).await,
+            [("Ann Lee".to_owned(), FindWay::Name)],
+            "{text}"
+        );
+    }
+    for text in ["@example.at", "EXAMPLE.at"] {
+        let of_domain = found(&mut client, text).await;
+        assert_eq!(of_domain, [("José Müller".to_owned(), FindWay::EmailDomain)], "{text}");
+    }
 }
 
 #[tokio::test]
@@ -301,7 +313,7 @@ async fn attributes_that_the_tenant_marks_find_users() {
         let refused = status_details(client.govern(policies).await.unwrap_err());
         assert_eq!(refused.fields, ["policies.attribute_definitions"]);
     }
-    for text in ["K-42", " 77001 ", "550e8400-e29b-41d4-a716-446655440000"] {
+    for text in ["K-42", "k-42", " 77001 ", "550e8400-e29b-41d4-a716-446655440000"] {
         let found = found(&mut client, text).await;
         assert_eq!(found, [("Ann".to_owned(), FindWay::Attribute)], "{text}");
     }

@@ -4,7 +4,6 @@ mod meanings;
 mod once;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use csv::StringRecord;
 use polynym_identifier::{Dialling, dialling, is_international};
@@ -13,6 +12,7 @@ use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, Use
 
 use crate::absent::{Absent, is_error};
 use crate::columns::{Columns, listed, pairs};
+use crate::definitions::Definitions;
 use crate::field::{Field, ValueType};
 use crate::formula::text_of;
 use crate::locale::{Locale, NEUTRAL};
@@ -51,15 +51,6 @@ pub struct Options {
     pub replaces: bool,
     /// The meanings of values that are not understood by themselves.
     pub meanings: Meanings,
-}
-
-/// What a tenant defines about the cells of its tables.
-#[derive(Clone, Debug, Default)]
-pub struct Definitions {
-    /// The types of attributes, by their names, unless the mapping gives one.
-    pub types: BTreeMap<String, ValueType>,
-    /// The regions of its telephone numbers in national form, the likeliest first.
-    pub regions: Vec<String>,
 }
 
 impl Default for Options {

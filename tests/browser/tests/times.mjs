@@ -62,6 +62,22 @@ describe("times", () => {
     });
   });
 
+  test("changes as they happen are above those of the days, in any zone", async () => {
+    const server = await openServer();
+    await visit(server, TOKYO, async (page, { faults }) => {
+      await page.goto(`${home("default")}/audit?live=on`);
+      const before = await page.locator("ol.audit:not(#events) li").count();
+      assert.ok(before > 0);
+      await new Api(server.origin, "default").create("Live Canary");
+      const line = page.locator("#events li", { hasText: "Live Canary" });
+      await line.waitFor();
+      const time = line.locator("time");
+      assert.equal((await time.getAttribute("title")).slice(11, 16), await time.textContent());
+      assert.equal(await page.locator("ol.audit:not(#events) li").count(), before);
+      assert.deepEqual(faults, []);
+    });
+  });
+
   test("without scripts times are in UTC, and say so", async () => {
     const server = await openServer();
     await visit(server, { ...TOKYO, scripts: false }, async (page) => {

@@ -51,7 +51,7 @@ async fn many_columns_have_pages() {
 }
 
 #[tokio::test]
-async fn a_session_has_four_files_and_each_form_uploads_one() {
+async fn a_session_has_twenty_files_and_each_form_uploads_one() {
     let site = Site::with_sample();
     let mut browser = site.browser().await;
     let id = browser.get(IMPORT).await.hidden_fields(IMPORT)[0].1.clone();
@@ -68,15 +68,19 @@ async fn a_session_has_four_files_and_each_form_uploads_one() {
     let two = send(&mut other, "2", "three.csv", b"email\nc@example.com\n");
     let (one, two) = tokio::join!(one, two);
     assert_ne!(one.path, two.path);
-    upload(&mut browser, "four.csv", b"email\nd@example.com\n").await;
-    browser.get(IMPORT).await.assert_has(&["Your session has four files"]);
+    for n in 4..=20 {
+        upload(&mut browser, &format!("{n}.csv"), b"email\nd@example.com\n").await;
+    }
+    browser.get(IMPORT).await.assert_has(&["Your session has 20 files"]);
     let content = [&b"email\n"[..], &vec![b'x'; 3 << 20]].concat();
-    let fifth = send(&mut browser, "5", "five.csv", &content).await;
-    fifth.assert_has(&["A session has at most 4 files: remove one first."]);
-    assert_eq!(fifth.status, 422);
+    let further = send(&mut browser, "21", "further.csv", &content).await;
+    further.assert_has(&["A session has at most 20 files: remove one first."]);
+    assert_eq!(further.status, 422);
     browser.post(&format!("{}/remove", one.path), &[]).await;
     assert_eq!(browser.get(&one.path).await.status, 404);
-    upload(&mut browser, "five.csv", b"email\ne@example.com\n").await.assert_has(&["five.csv"]);
+    upload(&mut browser, "one.more.csv", b"email\ne@example.com\n")
+        .await
+        .assert_has(&["one.more.csv"]);
 
     let other_tenant = two.path.replace("/t/default/", "/t/other/");
     assert_eq!(browser.get(&other_tenant).await.status, 404);
