@@ -6,7 +6,6 @@
 
 mod absent;
 mod columns;
-mod definitions;
 pub mod encoding;
 mod export;
 mod field;
@@ -27,13 +26,14 @@ mod value;
 
 pub use absent::Absent;
 pub use columns::{Columns, REJECT_COLUMNS};
-pub use definitions::Definitions;
 pub use export::ExportColumns;
 pub use field::{Field, ValueType};
 pub use formula::{csv_row, guarded, without_marks};
 pub use inspect::{InspectedColumn, Inspection, SpecialValues, Tally, inspect};
 pub use locale::Locale;
 pub use map_file::{FieldColumns, Given, MapFile};
-pub use mapping::{CellError, FewValues, MappedUser, Mapping, Meanings, Options, Phones};
+pub use mapping::{
+    CellError, Definitions, FewValues, MappedUser, Mapping, Meanings, Options, Phones,
+};
 pub use regions::{likely_region, region, region_names};
 pub use rows::{MAX_ROW_BYTES, Row, Rows, Table};

@@ -1,5 +1,6 @@
 //! The mapping of the columns of a table to the fields of users.
 
+mod definitions;
 mod meanings;
 mod once;
 
@@ -12,7 +13,6 @@ use polynym_proto::v1::{AttributeValue, Identifier, Identity, Phone, Social, Use
 
 use crate::absent::{Absent, is_error};
 use crate::columns::{Columns, listed, pairs};
-use crate::definitions::Definitions;
 use crate::field::{Field, ValueType};
 use crate::formula::text_of;
 use crate::locale::{Locale, NEUTRAL};
@@ -20,6 +20,7 @@ use crate::regions::region;
 use crate::subject::{check_single, is_distinguished_name};
 use crate::value::{float, items, rounded, state, value};
 use crate::{numbers, times};
+pub use definitions::Definitions;
 use meanings::MeaningsOf;
 pub use meanings::{FewValues, Meanings};
 use once::check;
