@@ -193,6 +193,7 @@ async fn too_many_saved_searches_are_refused() {
         }
     }
     assert_eq!(refused, 80);
+    assert!(browser.cookie("polynym_searches").unwrap().len() <= 3_600);
     let home = browser.get(&format!("{HOME}/")).await;
     assert_eq!(home.text.matches("/remove\"").count(), 20);
     assert!(home.text.len() < 60_000);
@@ -200,4 +201,67 @@ async fn too_many_saved_searches_are_refused() {
     let wrong = browser.post(SEARCH, &[("q", "")]).await;
     let wrong = browser.post(&format!("{}/save", wrong.path), &[("name", " ")]).await;
     wrong.assert_has(&["Write a name of 1 to 60 characters."]);
+}
+
+#[tokio::test]
+async fn values_of_a_chosen_attribute_are_suggested() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    for n in 0..250 {
+        let mut one = user("ann", Vec::new());
+        let team = if n % 10 == 0 { format!("{n} <b>") } else { "red".to_owned() };
+        one.attributes.insert("team".to_owned(), text(&team));
+        if n % 50 == 0 {
+            one.attributes.insert("a \"b\"".to_owned(), text(ODD));
+        }
+        client.create(one).await.unwrap();
+    }
+    let mut browser = site.browser().await;
+    let all = browser.post(SEARCH, &[("q", "")]).await;
+    all.assert_has(&["list=\"values\"", "<datalist id=\"values\"></datalist>"]);
+    let values = all.attribute("data-hx-post", &format!("{}/values", all.path));
+    let of = |name: &'static str| [("attribute", name), ("operator", "="), ("value", "x")];
+    let team = browser.post(&values, &of("team")).await;
+    team.assert_has(&["<option value=\"red\">", " &#60;b&#62;\"></option>", "first 200 users"]);
+    assert!(team.text.starts_with("<datalist id=\"values\"><option value=\"red\">"));
+    assert!(team.text.matches("<option").count() <= 30 && team.text.len() < 4_000);
+    let odd = browser.post(&values, &of("a \"b\"")).await;
+    odd.assert_has(&["first 5 users", "<option value=\"a \\&#34;b\\&#34;: &#39;c&#39; * AND"]);
+    for nothing in ["", "nobody's", "x:* OR state"] {
+        let none = browser.post(&values, &[("attribute", nothing)]).await;
+        assert_eq!((none.status, none.text.contains("<option")), (200, false), "{nothing}");
+    }
+
+    let rare = [("attribute", "team"), ("operator", "="), ("value", "10 <b>")];
+    let red = add(&mut browser, &all, &rare).await;
+    let values = red.attribute("data-hx-post", &format!("{}/values", red.path));
+    let team = browser.post(&values, &of("team")).await;
+    team.assert_has(&["the only user of this list"]);
+    assert_eq!(team.text.matches("<option").count(), 1, "those of the list alone");
+    assert_eq!(browser.post(&format!("{SEARCH}/9999/values"), &of("team")).await.status, 404);
+}
+
+/// The longest columns and searches that a browser keeps are no header that the server refuses.
+#[tokio::test]
+async fn what_a_browser_keeps_fits_into_a_request() {
+    let (_site, mut browser) = with_users().await;
+    let found = browser.post(SEARCH, &[("q", "")]).await;
+    let columns = (0..8).map(|n| format!("attributes.{n}{}", "ü".repeat(58)));
+    let columns: Vec<_> = columns.collect();
+    let columns: Vec<_> = columns.iter().map(|name| ("column", name.as_str())).collect();
+    browser.post(&format!("{}/columns", found.path), &columns).await;
+    let mut statuses = std::collections::BTreeSet::new();
+    for n in 0..60 {
+        let filter = format!("attributes.a{n} = \"{}\"", "山".repeat(n * 5));
+        let found = browser.post(SEARCH, &[("q", &filter)]).await;
+        assert_eq!(found.status, 200, "{filter}");
+        let name = "🙂".repeat(n + 1);
+        let saved = browser.post(&format!("{}/save", found.path), &[("name", &name)]).await;
+        statuses.insert(saved.status);
+        let kept = browser.cookie("polynym_searches").map_or(0, str::len);
+        assert!(kept <= 3_600, "{kept} bytes");
+    }
+    assert_eq!(Vec::from_iter(statuses), [200, 422]);
+    let home = browser.get(&format!("{HOME}/")).await;
+    home.assert_has(&["Saved searches"]);
 }

@@ -1,15 +1,22 @@
 //! Pages in other languages: no word is left in English.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use testkit::calls::{Client, email, handle, text, user};
 
 use crate::browser::{Answer, Browser, HOME, Site};
+use crate::bulk::ended;
+use crate::importing::{settled, upload};
+use crate::tokens::GuardedSite;
 
 /// The most pages of one form, such as those of users.
 const MAX_ALIKE: usize = 3;
 /// The elements whose content is no words.
 const WHOLE: [&str; 7] = ["code", "kbd", "pre", "script", "style", "svg", "textarea"];
+
+/// Data that are words by chance: names of callers, tenants and columns.
+const OWN_WORDS: [&str; 2] = ["email", "name"];
 
 /// What a page in the language of tests has outside of brackets, and what it asks for.
 fn left(page: &str) -> BTreeSet<String> {
@@ -33,9 +40,12 @@ fn left(page: &str) -> BTreeSet<String> {
     texts.into_iter().flat_map(unknown).collect()
 }
 
-/// The words of a text that the catalogue does not have.
+/// The words of a text that the catalogue does not have, and its data that are words.
 fn unknown(text: &str) -> Vec<String> {
     let mut asked: Vec<_> = text.split('⁇').skip(1).step_by(2).map(str::to_owned).collect();
+    let data = text.split('⟪').skip(1).filter_map(|rest| rest.split('⟫').next());
+    let words = data.filter(|data| is_message(data)).map(|data| format!("as data: {data}"));
+    asked.extend(words);
     let mut bare = String::new();
     let (mut depth, mut is_asked) = (0, false);
     for c in text.chars() {
@@ -51,6 +61,18 @@ fn unknown(text: &str) -> Vec<String> {
         asked.push(format!("outside of brackets: {}", text.trim()));
     }
     asked
+}
+
+/// Whether data are a message of the catalogue: their template does not say that they are words.
+fn is_message(data: &str) -> bool {
+    static MESSAGES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
+        let lines = include_str!("../../crates/console/words/de.txt").lines();
+        lines.filter(|line| !line.starts_with(' ')).collect()
+    });
+    let digits = |part: &str| part.chars().all(|c| c.is_ascii_digit());
+    let numbered = |part| if digits(part) { "{n}" } else { part };
+    let pattern = data.split(' ').map(numbered).collect::<Vec<_>>().join(" ");
+    pattern != "{n}" && MESSAGES.contains(&*pattern) && !OWN_WORDS.contains(&data)
 }
 
 /// An address without ids, to tell pages of one form.
@@ -70,7 +92,7 @@ fn links(page: &Answer) -> Vec<String> {
 }
 
 /// Visits the pages that lead from one to the other. Returns what they lack, by path.
-async fn visit(browser: &mut Browser, first: Vec<Answer>) -> BTreeMap<String, String> {
+async fn visit(browser: &mut Browser, first: &[Answer]) -> BTreeMap<String, String> {
     let (mut lacking, mut seen) = (BTreeMap::new(), BTreeMap::<String, usize>::new());
     let mut queue = Vec::new();
     let mut look = |page: &Answer, queue: &mut Vec<String>| {
@@ -129,10 +151,112 @@ async fn no_word_is_left() {
         pages.push(browser.post(&format!("{own}/{path}"), &all).await);
         pages.push(form);
     }
-    let lacking = visit(&mut browser, pages).await;
-    let lines: Vec<_> =
-        lacking.iter().map(|(words, path)| format!("{words}\n    {path}")).collect();
+    assert_translated(visit(&mut browser, &pages).await);
+}
+
+fn assert_translated(lacking: impl IntoIterator<Item = (String, String)>) {
+    let lines = lacking.into_iter().map(|(words, path)| format!("{words}\n    {path}"));
+    let lines: Vec<_> = lines.collect();
     assert!(lines.is_empty(), "words without a translation:\n{}", lines.join("\n"));
+}
+
+/// What these pages lack, with their paths.
+fn lacking(pages: &[Answer]) -> BTreeMap<String, String> {
+    let of = |page| left(page).into_iter();
+    let all = pages.iter().flat_map(|page| of(&page.text).map(|words| (words, page.path.clone())));
+    all.collect()
+}
+
+/// Work that goes on, that was stopped and that is done; merges, and what undoing them leads to.
+#[tokio::test]
+async fn no_word_is_left_of_work() {
+    let site = Site::with_sample();
+    let mut client = Client::connect(&site.server.url).await;
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "x-brackets");
+    let mut pages = Vec::new();
+
+    let rows: String = (0..20_000).map(|n| format!("P {n},p{n}@example.com\n")).collect();
+    let file = format!("name,email\n{rows}");
+    let read = upload(&mut browser, "people.csv", file.as_bytes()).await;
+    for step in ["dry-run", "run"] {
+        let before = browser.get(&read.path).await;
+        let running = browser.submit(&before, &format!("{}/{step}", read.path), &[]).await;
+        let later = browser.get(&running.path).await;
+        let stopped = browser.post(&format!("{}/stop", read.path), &[]).await;
+        pages.extend([settled(&mut browser, stopped).await, before, running, later]);
+    }
+    let broken = upload(&mut browser, "list.xlsx", b"PK\x03\x04").await;
+    pages.extend([read, broken]);
+
+    let new = format!("{HOME}/bulk/new");
+    let form = browser.get(&new).await;
+    for filter in ["state = X", "", "handle = \"x"] {
+        let fields = [("filter", filter), ("action", "disable"), ("reason", "test")];
+        let tried = browser.submit(&form, &new, &fields).await;
+        if !filter.is_empty() {
+            pages.push(tried);
+            continue;
+        }
+        let path = tried.path.split('?').next().unwrap().to_owned();
+        let tried = ended(&mut browser, &path).await;
+        let applied = browser.submit(&tried, &format!("{path}/apply"), &[]).await;
+        let own = applied.path.split('?').next().unwrap().to_owned();
+        let done = ended(&mut browser, &own).await;
+        let stopped = browser.post(&format!("{own}/stop"), &[]).await;
+        let undone = format!("{HOME}/operations/{}/undo", own.rsplit('/').next().unwrap());
+        let preview = browser.get(&undone).await;
+        let undone = browser.submit(&preview, &undone, &[]).await;
+        pages.extend([tried, applied, stopped, done, preview, undone]);
+    }
+
+    let mut ids = Vec::new();
+    for name in ["zoe", "zoey"] {
+        let own = vec![handle(name), email(&format!("zoe.lee+{name}@example.com"))];
+        ids.push(client.create(user("Zoé Lee", own)).await.unwrap().user_id);
+    }
+    let [one, other] = [&ids[0], &ids[1]].map(|id| format!("{HOME}/users/{id}"));
+    let merge = format!("{one}/merge/{}", ids[1]);
+    let preview = browser.get(&merge).await;
+    let merged = browser.submit(&preview, &merge, &[]).await;
+    let unmerge = format!("{one}/unmerge/{}", ids[1]);
+    let undo = browser.get(&unmerge).await;
+    let undone = browser.submit(&undo, &unmerge, &[]).await;
+    let again = browser.submit(&undo, &unmerge, &[]).await;
+    let path = format!("{other}/name");
+    let form = browser.get(&path).await;
+    let renamed = browser.submit(&form, &path, &[("name", "Zoe Lee")]).await;
+    let lists = browser.post(&format!("{HOME}/duplicates"), &[("min_score", "30")]).await;
+    let wrong = browser.post(&format!("{HOME}/duplicates"), &[("min_score", "x")]).await;
+    pages.extend([preview, merged, undo, undone, again, renamed, lists, wrong]);
+    for path in ["", "/history", "/inbox"] {
+        pages.push(browser.get(&format!("{one}{path}")).await);
+    }
+    for text in ["zoe.lee+zoe@example.com", "@zoe", "state = ACTIVE"] {
+        pages.push(browser.post(&format!("{HOME}/search"), &[("q", text)]).await);
+    }
+    assert_translated(lacking(&pages));
+}
+
+/// Signing in, its errors, and pages that a role may not open.
+#[tokio::test]
+async fn no_word_is_left_of_signing_in() {
+    let guarded = GuardedSite::start(&[("vera", "viewer", "default"), ("adam", "admin", "*")]);
+    let mut browser = guarded.site.browser().await;
+    browser.set_cookie("polynym_language", "x-brackets");
+    let path = "/console/sign-in";
+    let mut pages = vec![browser.get("/console/").await];
+    pages.push(browser.post(path, &[("token", "pn_wrong")]).await);
+    pages.push(browser.post(&format!("{HOME}/search"), &[("q", "zoe")]).await);
+    let token = guarded.token("vera").to_owned();
+    pages.push(
+        browser.post(path, &[("token", &token), ("kept", "q=zoe"), ("next", "/console/")]).await,
+    );
+    for path in ["/console/callers", "/console/t/other/", "/console/t/default/import", "/console/x"]
+    {
+        pages.push(browser.get(path).await);
+    }
+    assert_translated(lacking(&pages));
 }
 
 #[tokio::test]

@@ -69,7 +69,7 @@ async fn a_filter_finds_users_page_by_page() {
     let none = browser.post(SEARCH, &[("q", "attributes.nothing = 1")]).await;
     none.assert_has(&["No user matches: no user has attributes.nothing"]);
     let wrong = browser.post(SEARCH, &[("q", "state = AWAY")]).await;
-    wrong.assert_has(&["FILTER_INVALID", "expected one of"]);
+    wrong.assert_has(&["FILTER_INVALID", "Expected one of"]);
     assert_eq!(wrong.status, 422);
 }
 

@@ -173,3 +173,29 @@ async fn a_link_of_another_site_opens_no_session() {
     browser.get("/console/t/default/").await.assert_has(&["Who is this?"]);
     assert_eq!(browser.cookie("polynym_session"), Some(&*session));
 }
+
+#[tokio::test]
+async fn a_form_without_fields_is_kept_and_its_address_is_a_page() {
+    let guarded = GuardedSite::start(&[("adam", "admin", "*")]);
+    let mut browser = guarded.site.browser().await;
+    let path = format!("{HOME}/saved/1/remove");
+    let kept = browser.post(&path, &[]).await;
+    kept.assert_has(&["Your form is kept"]);
+    let token = guarded.token("adam").to_owned();
+    let again = browser.submit(&kept, "/console/sign-in", &[("token", &token)]).await;
+    again.assert_has(&["Send the form", &format!("action=\"{path}\"")]);
+    browser.submit(&again, &path, &[]).await.assert_has(&["Who is this?"]);
+    let page = browser.get(&path).await;
+    assert_eq!(page.status, 404);
+    page.assert_has(&["There is no such page.", "Choose a page from the menu"]);
+}
+
+#[tokio::test]
+async fn the_query_of_an_address_stays_when_somebody_signs_in() {
+    let guarded = GuardedSite::start(&[("adam", "admin", "*")]);
+    let mut browser = guarded.site.browser().await;
+    let page = browser.get(&format!("{HOME}/audit?reason=a%26b")).await;
+    let token = guarded.token("adam").to_owned();
+    let back = browser.submit(&page, "/console/sign-in", &[("token", &token)]).await;
+    assert_eq!(back.path, format!("{HOME}/audit?reason=a%26b"));
+}

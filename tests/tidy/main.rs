@@ -12,6 +12,7 @@ mod inline_code;
 mod links;
 mod matrix;
 mod names;
+mod translations;
 mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,7 @@ use std::path::{Path, PathBuf};
 
 use allowed::{FILE_LINES, LINE_CHARS};
 use names::Names;
+use translations::Texts;
 
 #[test]
 fn files_are_short() {
@@ -135,6 +137,31 @@ fn links_have_targets() {
     let documents: Vec<_> = texts().into_iter().filter(|(path, _)| path.ends_with(".md")).collect();
     assert!(!documents.is_empty());
     report(documents.iter().flat_map(|(path, text)| links::faults(&root(), path, text)).collect());
+}
+
+/// The catalogues have no message that no page can show any more.
+#[test]
+fn translations_are_of_what_is_written() {
+    let mut texts = Texts::new();
+    let templates = files("crates/console/templates");
+    templates.iter().for_each(|path| texts.add_template(&read(path)));
+    programs().values().for_each(|code| texts.add_strings(code));
+    let stale = translations::stale(&read("crates/console/words/de.txt"), &texts);
+    let known = "{} days ago\nDelete <b>{}</b>\n  x\nNobody wrote this.\n[verb] Deleted";
+    assert_eq!(translations::stale(known, &texts), ["Nobody wrote this."]);
+    report(stale.into_iter().map(|message| format!("words/de.txt: {message}")).collect());
+}
+
+/// What the directory refuses is said in the other languages.
+#[test]
+fn errors_are_translated() {
+    let catalogue = read("crates/console/words/de.txt");
+    let errors = ["error.rs", "error/detail.rs", "error/item.rs"]
+        .map(|file| read(&format!("crates/directory/src/{file}")));
+    let lacking = errors.iter().flat_map(|text| translations::untranslated(&catalogue, text));
+    let example = "#[error(\n  \"nobody {who} it \\\n   here\"\n)] #[error(\"{0}\")]";
+    assert_eq!(translations::untranslated("", example), ["Nobody {} it here."]);
+    report(lacking.collect());
 }
 
 /// Cargo does not run a test file that no program of tests names.

@@ -85,6 +85,8 @@ pub struct Context {
     pub origin: String,
     /// The path of the page, for the navigation and for returning after signing in.
     pub path: String,
+    /// The query of the page; empty for none.
+    pub query: String,
     pub began: Instant,
     /// The id of the request in traces and logs (W3C Trace Context).
     pub trace: String,
@@ -127,6 +129,7 @@ pub fn of(base: &str, is_tls: bool, request: &Request) -> Context {
         region: region.unwrap_or_else(|| region_of(headers)),
         origin: origin(request, is_tls),
         path: path(base, request.uri()),
+        query: request.uri().query().unwrap_or_default().to_owned(),
         began: Instant::now(),
         trace: trace_id(),
         is_partial: headers.contains_key("hx-request"),

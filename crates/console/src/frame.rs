@@ -88,6 +88,14 @@ impl Frame {
         &self.context.path
     }
 
+    /// The path of the page with its query, for returning after signing in.
+    pub fn address(&self) -> String {
+        match &*self.context.query {
+            "" => self.context.path.clone(),
+            query => format!("{}?{query}", self.context.path),
+        }
+    }
+
     /// The value that marks scripts and styles.
     pub fn nonce(&self) -> &str {
         &self.context.nonce

@@ -44,6 +44,22 @@ export async function checkAccessibility(page) {
   }
 }
 
+/** The violations of WCAG 2.2 AA of any impact in the page as it is. What an open menu covers in part is no target then. */
+export async function violations(page) {
+  await page.evaluate(AXE);
+  return page.evaluate(async (runOnly) => {
+    const sheet = [...document.querySelectorAll("details[open] > .sheet")].at(-1);
+    const { top, bottom, left, right } = sheet?.getBoundingClientRect() ?? {};
+    const isCovered = (element) => {
+      const own = element.getBoundingClientRect();
+      return !sheet.contains(element) && own.top < bottom && own.bottom > top && own.left < right && own.right > left;
+    };
+    const exclude = sheet ? [...document.querySelectorAll("main :is(a, button, input)")].filter(isCovered) : [];
+    const { violations } = await globalThis.axe.run({ include: document, exclude }, { runOnly, resultTypes: ["violations"] });
+    return violations.flatMap(({ id, impact, nodes }) => nodes.slice(0, 3).map((node) => `${id} (${impact}): ${node.failureSummary} ${node.html}`));
+  }, RULES.light);
+}
+
 /** Nothing is wider than the window. */
 export async function checkLayout(page) {
   const { content, window, widest } = await page.evaluate(() => {

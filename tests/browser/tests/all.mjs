@@ -7,6 +7,7 @@ import { isFirefox } from "../harness/launch.mjs";
 describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./sign_in.mjs");
   await import("./provider.mjs");
+  await import("./ended.mjs");
   await import("./grpc_web.mjs");
   await import("./search.mjs");
   await import("./identities.mjs");
@@ -22,6 +23,7 @@ describe("the console", { concurrency: isFirefox ? 1 : 2 }, async () => {
   await import("./keyboard.mjs");
   await import("./frame.mjs");
   await import("./appearance.mjs");
+  await import("./accessible.mjs");
   await import("./hostile.mjs");
   await import("./attacks.mjs");
   await import("./roles.mjs");

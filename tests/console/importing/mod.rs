@@ -42,7 +42,7 @@ async fn send(browser: &mut Browser, request_id: &str, name: &str, content: &[u8
 }
 
 /// Uploads a file, and waits until it is read.
-async fn upload(browser: &mut Browser, name: &str, content: &[u8]) -> Answer {
+pub async fn upload(browser: &mut Browser, name: &str, content: &[u8]) -> Answer {
     let page = browser.get(IMPORT).await;
     let id = page.hidden_fields(IMPORT)[0].1.clone();
     let page = send(browser, &id, name, content).await;
@@ -50,8 +50,8 @@ async fn upload(browser: &mut Browser, name: &str, content: &[u8]) -> Answer {
 }
 
 /// The page when no work goes on.
-async fn settled(browser: &mut Browser, mut page: Answer) -> Answer {
-    while page.text.contains(">Stop</button>") {
+pub async fn settled(browser: &mut Browser, mut page: Answer) -> Answer {
+    while page.text.contains("/stop\"><button") {
         page = browser.get(&page.path).await;
     }
     page

@@ -89,8 +89,6 @@ impl Problem {
         if !can_correct(error) {
             return None;
         }
-        let prefix = error.field().map(|field| format!("{field}: ")).unwrap_or_default();
-        let message = error.message().strip_prefix(&prefix).unwrap_or(error.message());
         let owner = match error.owner() {
             Some(id) => get(client, id).await.ok(),
             None => None,
@@ -102,7 +100,7 @@ impl Problem {
                 "ETAG_MISMATCH" => {
                     "Somebody changed the user since you opened the form.".to_owned()
                 }
-                _ => sentence(message),
+                _ => sentence(error),
             },
             reason: error.reason().to_owned(),
             field: error.field().unwrap_or_default().to_owned(),
@@ -161,8 +159,13 @@ fn can_correct(error: &Error) -> bool {
     }
 }
 
-/// A message of the API as a sentence.
-fn sentence(message: &str) -> String {
+/// The message of an error as a sentence, without the field that it is about.
+pub fn sentence(error: &Error) -> String {
+    let prefix = error.field().map(|field| format!("{field}: ")).unwrap_or_default();
+    as_sentence(error.message().strip_prefix(&prefix).unwrap_or(error.message()))
+}
+
+fn as_sentence(message: &str) -> String {
     format!("{}.", capitalized(message.trim_end_matches('.')))
 }
 
@@ -172,7 +175,7 @@ mod tests {
 
     #[test]
     fn messages_are_sentences() {
-        assert_eq!(sentence("is taken"), "Is taken.");
-        assert_eq!(sentence(""), ".");
+        assert_eq!(as_sentence("is taken"), "Is taken.");
+        assert_eq!(as_sentence(""), ".");
     }
 }

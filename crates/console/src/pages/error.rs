@@ -6,6 +6,7 @@ use polynym_client::{Error, Kind};
 
 use super::sign_in;
 use crate::advice;
+use crate::change::problem::sentence;
 use crate::prelude::*;
 
 const CHANGE_BY_COMMAND: &str =
@@ -26,7 +27,7 @@ struct ErrorPage {
 /// The answer to a request that failed: a page, or the way to sign in.
 pub fn answer(failure: &Failure, frame: Frame) -> Response<Body> {
     if failure.is_signed_out() {
-        return redirect(&sign_in::address(frame.base(), frame.path()));
+        return redirect(&sign_in::address(frame.base(), &frame.address()));
     }
     page(failure, frame)
 }
@@ -50,7 +51,7 @@ fn page(failure: &Failure, frame: Frame) -> Response<Body> {
 
 fn message(failure: &Failure) -> String {
     match failure {
-        Failure::Call(error) => error.message().to_owned(),
+        Failure::Call(error) => sentence(error),
         Failure::RoleTooLow(role) => {
             format!("This page needs the role {role}: your credential has a lower one.")
         }

@@ -41,6 +41,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .merge(server::router())
         .merge(tenants::router())
         .nest("/t/{tenant}", tenant())
+        .method_not_allowed_fallback(|| async { Failure::NotFound })
         .fallback(|| async { Failure::NotFound })
 }
 

@@ -11,6 +11,7 @@ mod new_conditions;
 mod order;
 mod refine;
 mod saved;
+mod values;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use self::found::IdentityResult;
 use self::order::{Heading, Order, headings};
 use self::refine::Refinement;
 use self::saved::SavedSearches;
+use crate::change::problem::sentence;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -112,6 +114,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/search/{id}/columns", get(columns::page).post(columns::set))
         .route("/search/{id}/export", get(export::file))
         .route("/search/{id}/filter", post(refine::add))
+        .route("/search/{id}/values", post(values::suggest))
         .route("/search/{id}/save", post(saved::save))
         .route("/saved/{saved}", get(saved::open))
         .route("/saved/{saved}/remove", post(saved::remove))
@@ -141,7 +144,7 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
         let list = List { size: SUGGESTIONS, ..List::default() };
         let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
             hint: match failure {
-                Failure::Call(error) => error.message().to_owned(),
+                Failure::Call(error) => sentence(&error),
                 _ => String::new(),
             },
             ..Results::default()

@@ -78,6 +78,9 @@ pub fn instead_of_part() -> Response<Body> {
     response
 }
 
+/// A form without fields, which is kept all the same.
+const NO_FIELDS: &str = "&";
+
 /// The page for a form that was sent without a session, with the form if it is kept. While somebody
 /// types, nothing: the page stays until the form is sent.
 pub fn with_form(shared: &Shared, context: Context, kept: Option<String>) -> Response<Body> {
@@ -85,6 +88,7 @@ pub fn with_form(shared: &Shared, context: Context, kept: Option<String>) -> Res
         _ if context.is_partial => Response::new(Body::empty()),
         Some(kept) => {
             let next = context.path.clone();
+            let kept = if kept.is_empty() { NO_FIELDS.to_owned() } else { kept };
             form(shared, context, &next, kept, "Your session has ended. Your form is kept.")
         }
         None => {

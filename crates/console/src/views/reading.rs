@@ -67,8 +67,17 @@ pub fn filter_of(words: &str) -> String {
     if words.is_empty() {
         return String::new();
     }
-    let escaped = words.replace('\\', "\\\\").replace('"', "\\\"").replace('*', "\\*");
-    format!("display_name: \"{escaped}*\"")
+    format!("display_name: \"{}*\"", escaped(words))
+}
+
+/// A text as in the quotes of a filter.
+pub fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let mark = matches!(c, '\\' | '"' | '*').then_some('\\');
+            mark.into_iter().chain([c])
+        })
+        .collect()
 }
 
 #[cfg(test)]

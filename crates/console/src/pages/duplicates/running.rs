@@ -8,6 +8,7 @@ use polynym_proto::v1::FindDuplicatesResponse;
 use tokio::sync::oneshot;
 
 use super::list::{List, ResultsPage, request};
+use crate::change::problem::sentence;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::render::{Parts, html, render_in_parts};
@@ -99,7 +100,7 @@ impl Parts for Running {
                     return Some(html(&part).unwrap_or_default() + "\n");
                 }
                 Ok(None) => return Some(self.end(found)),
-                Err(error) => return Some(alert(error.message())),
+                Err(error) => return Some(alert(&sentence(&error))),
             }
         }
     }

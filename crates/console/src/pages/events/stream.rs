@@ -16,6 +16,7 @@ use polynym_proto::v1::{Event, WatchRequest, WatchResponse};
 use tokio::time::{Interval, interval};
 
 use super::query::Selection;
+use crate::change::problem::sentence;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::render::{Parts, html, stream_of};
@@ -41,7 +42,11 @@ struct EventPart {
 }
 
 #[derive(Template)]
-#[template(source = r#"<li class="alert" role="alert"><p>{{ reason }}</p></li>"#, ext = "html")]
+#[template(
+    source = r#"<li class="alert" role="alert"><p>{{ reason|words }}</p>
+{%- if reason == SESSION_ENDED %}<p><a class="button" href="">Sign in</a></p>{% endif %}</li>"#,
+    ext = "html"
+)]
 struct EndPart<'r> {
     reason: &'r str,
 }
@@ -149,7 +154,7 @@ fn end_reason(failure: &Failure) -> Option<String> {
                 .to_owned()
         }
         Failure::Call(error) if is_transient(error) => return None,
-        Failure::Call(error) => error.message().to_owned(),
+        Failure::Call(error) => sentence(error),
         _ => "You may not follow these events.".to_owned(),
     })
 }

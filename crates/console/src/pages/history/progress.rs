@@ -7,6 +7,7 @@ use polynym_presentation::blocker::{Blockers, Line};
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
 
+use crate::change::problem::sentence;
 use crate::prelude::*;
 use crate::render::{Parts, html, render_in_parts};
 use crate::requests::RequestPermit;
@@ -134,7 +135,7 @@ impl Parts for Run {
                 }
                 Ok(None) => return self.end().await,
                 Err(error) => {
-                    undone.error = error.message().to_owned();
+                    undone.error = sentence(&error);
                     return self.end().await;
                 }
             }

@@ -24,6 +24,35 @@ pub struct Row {
     pub cells: [Vec<String>; 3],
     /// Whether the users have different values.
     pub is_conflict: bool,
+    /// Whether it is an attribute.
+    pub is_attribute: bool,
+    values: Values,
+}
+
+/// What the values of a field are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Values {
+    /// Data.
+    Texts,
+    /// Words, such as a state.
+    Words,
+    /// Identities. The primary ones end with a mark.
+    Identities,
+}
+
+/// The mark of a primary identity.
+const PRIMARY: &str = " (primary)";
+
+impl Row {
+    /// Whether the values are words, such as a state.
+    pub fn has_words(&self) -> bool {
+        self.values == Values::Words
+    }
+
+    /// The identity that a text of the row says is primary; none if it says so of none.
+    pub fn primary<'t>(&self, text: &'t str) -> Option<&'t str> {
+        text.strip_suffix(PRIMARY).filter(|_| self.values == Values::Identities)
+    }
 }
 
 /// A conflict: a field of which one value stays.
@@ -31,6 +60,8 @@ pub struct Row {
 pub struct Conflict {
     /// The field.
     pub field: String,
+    /// Whether it is an attribute.
+    pub is_attribute: bool,
     /// The value that stays.
     pub kept: String,
     /// The value that is dropped.
@@ -67,6 +98,8 @@ impl Comparison {
             row("identities", users.map(identities)),
         ];
         rows[0].is_conflict = in_conflict.contains("display_name");
+        rows[1].values = Values::Words;
+        rows[2].values = Values::Identities;
         let (attributes, hidden) = attribute_rows(users, &in_conflict);
         rows.extend(attributes);
         Self {
@@ -82,13 +115,19 @@ impl Comparison {
 
 fn row(field: &str, cells: [Vec<String>; 3]) -> Row {
     let cells = cells.map(|cell| cell.into_iter().filter(|text| !text.is_empty()).collect());
-    Row { field: field.to_owned(), cells, is_conflict: false }
+    Row {
+        field: field.to_owned(),
+        cells,
+        is_conflict: false,
+        is_attribute: false,
+        values: Values::Texts,
+    }
 }
 
 fn identities(user: &v1::User) -> Vec<String> {
     let text = |identity: &v1::Identity| {
         let name = identity::text(identity.identifier.as_ref());
-        let primary = if identity.primary { " (primary)" } else { "" };
+        let primary = if identity.primary { PRIMARY } else { "" };
         format!("{}{primary}", cut(&name, VALUE_CHARACTERS))
     };
     user.identities.iter().map(text).collect()
@@ -103,6 +142,7 @@ fn attribute_rows(users: [&v1::User; 3], in_conflict: &BTreeSet<&str>) -> (Vec<R
     };
     let rows = names.into_iter().map(|name| Row {
         is_conflict: in_conflict.contains(&*format!("attributes.{name}")),
+        is_attribute: true,
         ..row(name, users.map(|user| value(user, name)))
     });
     let mut rows: Vec<_> = rows.collect();
@@ -118,6 +158,7 @@ fn conflict(conflict: &v1::merge_preview::Conflict) -> Conflict {
     };
     Conflict {
         field: label(&conflict.field),
+        is_attribute: conflict.field.starts_with("attributes."),
         kept: text(&conflict.kept),
         dropped: text(&conflict.dropped),
     }

@@ -8,6 +8,7 @@ use polynym_proto::v1;
 use prost_types::Timestamp;
 use v1::batch_get_users_response::result::Outcome;
 
+use crate::change::problem::sentence;
 use crate::failure::Failure;
 use crate::form;
 use crate::views::reading::Typed;
@@ -143,7 +144,7 @@ async fn owner_at(client: &Client, typed: &Typed, at: Timestamp) -> Result<AsOf,
         Ok(answer) => (answer.user.as_ref().map(UserView::of), String::new()),
         Err(error) if error.reason() == "IDENTITY_NOT_FOUND" => (None, "Nobody.".to_owned()),
         Err(error) if matches!(error.kind(), Kind::InvalidArgument | Kind::OutOfRange) => {
-            (None, error.message().to_owned())
+            (None, sentence(&error))
         }
         Err(error) => return Err(error.into()),
     };

@@ -32,7 +32,8 @@ const CHOICES: [(&str, &str); 9] = [
 /// Identities of all kinds in one column. Tables that are exported have a column for each kind.
 const IDENTITIES: &str = "identities";
 const KINDS: [&str; 4] = ["email", "handle", "phone", "url"];
-const ATTRIBUTE: &str = "attributes.";
+/// Before the name of an attribute, as a column.
+pub const ATTRIBUTE: &str = "attributes.";
 const DEFAULT: [&str; 3] = [IDENTITIES, "state", "update_time"];
 /// The maximum number of columns, beside the name.
 const MAX_COLUMNS: usize = 8;

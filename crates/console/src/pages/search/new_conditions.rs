@@ -6,6 +6,7 @@ use v1::{AttributeDefinition, AttributeType, State};
 
 use crate::form;
 use crate::prelude::*;
+use crate::views::reading::escaped;
 
 /// The operators to choose for an attribute: the value of the field, and its label.
 pub const OPERATORS: [(&str, &str); 9] = [
@@ -134,22 +135,12 @@ fn is_number(text: &str) -> bool {
 }
 
 /// The field of an attribute.
-fn field(name: &str) -> String {
+pub fn field(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     match name.chars().all(is_bare) {
         true => format!("attributes.{name}"),
         false => format!("attributes.\"{}\"", escaped(name)),
     }
-}
-
-/// A text as in the quotes of a filter.
-pub fn escaped(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let mark = matches!(c, '\\' | '"' | '*').then_some('\\');
-            mark.into_iter().chain([c])
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::columns::Columns;
+use super::columns::{ATTRIBUTE, Columns};
 
 /// The order of a filter's users.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -45,6 +45,8 @@ impl Order {
 /// The heading of a column.
 pub struct Heading {
     pub label: String,
+    /// Whether the label is the name of an attribute.
+    pub is_attribute: bool,
     /// The address of the list in the order of the column; empty if it has none.
     pub link: String,
     /// Whether the list is in this order.
@@ -58,7 +60,9 @@ pub fn headings(columns: &Columns, order: Order, list: Option<&str>) -> Vec<Head
         let orders = [Order::DisplayName, Order::CreateTime];
         let own = orders.into_iter().find(|own| own.field() == name);
         let link = list.zip(own).map(|(list, own)| own.address(list)).unwrap_or_default();
-        Heading { label: label.to_owned(), link, is_current: list.is_some() && own == Some(order) }
+        let is_attribute = name.starts_with(ATTRIBUTE);
+        let is_current = list.is_some() && own == Some(order);
+        Heading { label: label.to_owned(), is_attribute, link, is_current }
     };
     [(Order::DisplayName.field(), "Name")]
         .into_iter()

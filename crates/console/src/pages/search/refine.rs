@@ -26,6 +26,8 @@ pub struct Refinement {
     pub more: usize,
     /// The address of the form for further conditions.
     pub action: String,
+    /// The address of the values of an attribute.
+    pub values: String,
     /// The attributes to choose, with their types; no type if any will do.
     pub attributes: BTreeMap<String, &'static str>,
 }
@@ -71,6 +73,7 @@ pub async fn of(
         chips: parts.iter().enumerate().take(MAX_CHIPS).map(chip).collect(),
         more: parts.len().saturating_sub(MAX_CHIPS),
         action: order.address(&format!("{address}/filter")),
+        values: format!("{address}/values"),
         attributes: attributes(&visit.client(tenant)).await,
     })
 }
@@ -106,7 +109,10 @@ async fn definitions(client: &Client) -> Result<Vec<AttributeDefinition>, Failur
 }
 
 /// The filter of a list: that of the text, or for its words.
-fn base(visit: &Visit, text: &str) -> Result<String, Failure> {
+///
+/// # Errors
+/// The text names a user.
+pub fn base(visit: &Visit, text: &str) -> Result<String, Failure> {
     match reading::read(text, &visit.context.region) {
         Reading::Filter(filter) => Ok(filter),
         Reading::Words(words) => Ok(filter_of(&words)),

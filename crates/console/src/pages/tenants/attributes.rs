@@ -218,7 +218,7 @@ pub async fn submit(visit: Visit, Path(name): Path<String>, form: Form) -> Page 
         },
         Err(Refusal::Invalid(message, _)) => Attempt {
             status: StatusCode::UNPROCESSABLE_ENTITY,
-            error: format!("Nothing was saved: {message}."),
+            error: format!("Nothing was saved. {message}"),
             ..Attempt::default()
         },
         Err(Refusal::Other(failure)) => return Err(failure),

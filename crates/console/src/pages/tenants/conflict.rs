@@ -9,6 +9,7 @@ use prost_types::Timestamp;
 use uuid::Uuid;
 use v1::{GetTenantRequest, ListTenantHistoryRequest, Tenant, UpdateTenantRequest};
 
+use crate::change::problem::sentence;
 use crate::prelude::*;
 use crate::views::tenant::TenantEventView;
 
@@ -90,10 +91,9 @@ impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error.kind() {
             Kind::Aborted if error.reason() == "ETAG_MISMATCH" => Self::Conflict,
-            Kind::InvalidArgument | Kind::FailedPrecondition => Self::Invalid(
-                error.message().to_owned(),
-                error.field().unwrap_or_default().to_owned(),
-            ),
+            Kind::InvalidArgument | Kind::FailedPrecondition => {
+                Self::Invalid(sentence(&error), error.field().unwrap_or_default().to_owned())
+            }
             _ => Self::Other(error.into()),
         }
     }

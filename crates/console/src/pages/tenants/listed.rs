@@ -37,7 +37,7 @@ pub async fn save(
         }
         Err(Refusal::Invalid(message, _)) => {
             let status = StatusCode::UNPROCESSABLE_ENTITY;
-            Shown { status, ..shown(format!("Nothing was saved: {message}.")) }
+            Shown { status, ..shown(format!("Nothing was saved. {message}")) }
         }
         Err(Refusal::Other(failure)) => return Err(failure),
     };

@@ -89,7 +89,7 @@ async fn refused(visit: &Visit, name: &str, typed: Typed, seen: &Seen, why: Refu
             for field in fields.iter_mut().filter(|field| field.policy.path == path) {
                 field.error.clone_from(&message);
             }
-            Ok(invalid(visit, &tenant, fields, format!("Nothing was saved: {message}.")))
+            Ok(invalid(visit, &tenant, fields, format!("Nothing was saved. {message}")))
         }
         Refusal::Other(failure) => Err::<_, Failure>(failure),
     }

@@ -4,6 +4,7 @@ use polynym_client::{Client, Error};
 use serde::Deserialize;
 use v1::{FindUsersRequest, FindWay, FoundUser, SearchUsersRequest, State};
 
+use crate::change::problem::sentence;
 use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::reading::{self, Reading};
@@ -92,7 +93,7 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
         Ok(users) => users,
         Err(error) => {
             let problem = Problem::of_call(&client, &error).await;
-            return Err(problem.unwrap_or_else(|| wrong(error.message())));
+            return Err(problem.unwrap_or_else(|| wrong(&sentence(&error))));
         }
     };
     if users.is_empty() {

@@ -8,6 +8,7 @@ mod lifecycle;
 mod link;
 mod merged;
 mod name;
+mod namesakes;
 mod notices;
 mod page;
 mod purge;

@@ -6,6 +6,7 @@ use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
 use serde::Deserialize;
 
 use super::merged::{self, MergedView};
+use super::namesakes;
 use super::shared_parts::{self, Part};
 use crate::prelude::*;
 use crate::views::identity::IdentityView;
@@ -28,6 +29,8 @@ struct UserPage {
     just_merged: Option<LocalityId>,
     /// The users that were merged into this one.
     merged: Vec<MergedView>,
+    /// Other users of the name that the user just got.
+    namesakes: Vec<UserView>,
     /// The number of unread notices.
     unread: i32,
     commands: Commands,
@@ -83,6 +86,10 @@ pub async fn page(
     if let Ok(own) = user.id.parse() {
         visit.session.seen.add(&tenant, own);
     }
+    let namesakes = match &*shown.done {
+        "created" | "renamed" if may_view => namesakes::of(&client, &user).await,
+        _ => Vec::new(),
+    };
     let identities = std::mem::take(&mut user.identities);
     let attributes = std::mem::take(&mut user.attributes);
     let cli = ["user", "get", &request.user_id, "--tenant", &tenant];
@@ -96,6 +103,7 @@ pub async fn page(
         just_merged: shown.merged.parse().ok(),
         merged_from: answer.merged_from,
         merged,
+        namesakes,
         unread,
         commands,
         user,

@@ -19,25 +19,42 @@ const MAX_NAMED: usize = 25;
 /// The maximum characters of a reason in the log.
 const MAX_REASON: usize = 256;
 
-#[derive(Template)]
-#[template(path = "pages/server/extend.html")]
-struct ExtendPage {
-    frame: Frame,
-    chosen: Chosen,
-    named: Named,
-    validities: [(&'static str, &'static str); 5],
-    valid: String,
-    reason: String,
-    error: String,
+/// What is done to credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// They get another expiry.
+    Extend,
+    /// They are revoked.
+    Revoke,
+}
+
+impl Change {
+    /// The name in the address.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Extend => "extend",
+            Self::Revoke => "revoke",
+        }
+    }
+
+    /// What was done, in an address.
+    const fn done(self) -> &'static str {
+        match self {
+            Self::Extend => "extended",
+            Self::Revoke => "revoked",
+        }
+    }
 }
 
 #[derive(Template)]
-#[template(path = "pages/server/revoke.html")]
-struct RevokePage {
+#[template(path = "pages/server/change_credentials.html")]
+struct ChangePage {
     frame: Frame,
+    change: Change,
     chosen: Chosen,
     named: Named,
-    reason: String,
+    validities: [(&'static str, &'static str); 5],
+    form: Form,
     /// Whether the session of the one who revokes ends.
     is_own: bool,
     /// Whether no token of an admin of all tenants is left.
@@ -120,83 +137,32 @@ impl Chosen {
     }
 }
 
-/// The form for another expiry.
-pub async fn extend_page(
+/// The form.
+pub async fn page(
+    change: Change,
     State(shared): State<Arc<Shared>>,
     visit: Visit,
     Query(chosen): Query<Chosen>,
 ) -> Page {
     require_change(&shared, &visit).await?;
-    show_extend(&shared, &visit, &chosen, &Form::of(&[("valid", "365d")]), String::new())
+    show(&shared, &visit, change, (&chosen, Form::of(&[("valid", "365d")])), String::new())
 }
 
-fn show_extend(
+fn show(
     shared: &Shared,
     visit: &Visit,
-    chosen: &Chosen,
-    form: &Form,
+    change: Change,
+    (chosen, form): (&Chosen, Form),
     error: String,
 ) -> Page {
-    let status = status(&error);
-    let page = ExtendPage {
+    let is_wrong = !error.is_empty();
+    let status = if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let page = ChangePage {
         frame: visit.server_frame(&chosen.t),
+        change,
         named: chosen.named(shared).ok_or_else(gone)?,
-        chosen: chosen.clone(),
         validities: VALIDITIES,
-        valid: form.get("valid").to_owned(),
-        reason: form.get("reason").to_owned(),
-        error,
-    };
-    Ok(render_with_status(&page, status))
-}
-
-/// Gives credentials another expiry.
-pub async fn extend(State(shared): State<Arc<Shared>>, visit: Visit, form: Form) -> Page {
-    require_change(&shared, &visit).await?;
-    let chosen = Chosen::in_form(&form);
-    chosen.named(&shared).ok_or_else(gone)?;
-    let expires = match time::expiry(form.get("valid")) {
-        Ok(expires) => expires,
-        Err(rule) => {
-            let error = format!("Valid for: {rule}.");
-            return show_extend(&shared, &visit, &chosen, &form, error);
-        }
-    };
-    let which = chosen.which();
-    match with_file(&shared, move |file| file.extend(&which, expires)).await? {
-        Ok(count) => {
-            let until = expires.map_or_else(|| "never".to_owned(), time::second);
-            log(&visit, &chosen, &form, count, "extended credentials", &until);
-            Ok(to_list(&visit, &chosen, "extended"))
-        }
-        Err(EditError::NotFound(_)) => Err(gone()),
-        Err(EditError::Invalid(error)) => show_extend(&shared, &visit, &chosen, &form, error),
-        Err(error) => Err(fixed(error)),
-    }
-}
-
-/// The confirmation of revoking.
-pub async fn revoke_page(
-    State(shared): State<Arc<Shared>>,
-    visit: Visit,
-    Query(chosen): Query<Chosen>,
-) -> Page {
-    require_change(&shared, &visit).await?;
-    show_revoke(&shared, &visit, &chosen, "", String::new())
-}
-
-fn show_revoke(
-    shared: &Shared,
-    visit: &Visit,
-    chosen: &Chosen,
-    reason: &str,
-    error: String,
-) -> Page {
-    let status = status(&error);
-    let page = RevokePage {
-        frame: visit.server_frame(&chosen.t),
-        named: chosen.named(shared).ok_or_else(gone)?,
-        reason: reason.to_owned(),
+        form,
         is_own: chosen.has_session(visit),
         is_last_admin: chosen.has_last_admin(shared),
         chosen: chosen.clone(),
@@ -205,24 +171,42 @@ fn show_revoke(
     Ok(render_with_status(&page, status))
 }
 
-/// Revokes credentials, and ends the sessions that need them. The same form sent again leads to the
-/// list, too.
-pub async fn revoke(State(shared): State<Arc<Shared>>, visit: Visit, form: Form) -> Page {
+/// Changes credentials. Sessions that need those that are revoked end. A form that is sent again
+/// leads to the list, too.
+pub async fn apply(
+    change: Change,
+    State(shared): State<Arc<Shared>>,
+    visit: Visit,
+    form: Form,
+) -> Page {
     require_change(&shared, &visit).await?;
     let chosen = Chosen::in_form(&form);
+    let again = |error| show(&shared, &visit, change, (&chosen, form.clone()), error);
     let which = chosen.which();
-    match with_file(&shared, move |file| file.revoke(&which)).await? {
+    let (outcome, until) = match change {
+        Change::Revoke => {
+            (with_file(&shared, move |file| file.revoke(&which)).await?, String::new())
+        }
+        Change::Extend => match time::expiry(form.get("valid")) {
+            Err(rule) => return again(format!("Valid for: {rule}.")),
+            Ok(expires) => (
+                with_file(&shared, move |file| file.extend(&which, expires)).await?,
+                expires.map_or_else(|| "never".to_owned(), time::second),
+            ),
+        },
+    };
+    match outcome {
         Ok(count) => {
-            log(&visit, &chosen, &form, count, "revoked credentials", "");
+            log(&visit, &chosen, &form, count, &format!("{} credentials", change.done()), &until);
             shared.sessions.close_invalid(&shared.access);
-            Ok(to_list(&visit, &chosen, "revoked"))
         }
-        Err(EditError::NotFound(_)) => Ok(to_list(&visit, &chosen, "revoked")),
-        Err(EditError::Invalid(error)) => {
-            show_revoke(&shared, &visit, &chosen, form.get("reason"), error)
-        }
-        Err(error) => Err(fixed(error)),
+        Err(EditError::NotFound(_)) if change == Change::Revoke => {}
+        Err(EditError::NotFound(_)) => return Err(gone()),
+        Err(EditError::Invalid(error)) => return again(error),
+        Err(error) => return Err(fixed(error)),
     }
+    let frame = visit.server_frame(&chosen.t);
+    Ok(redirect(&frame.server_page("callers", &[("done", change.done())])))
 }
 
 fn log(visit: &Visit, chosen: &Chosen, form: &Form, count: usize, what: &str, until: &str) {
@@ -238,14 +222,6 @@ fn log(visit: &Visit, chosen: &Chosen, form: &Form, count: usize, what: &str, un
         reason = Some(reason).filter(|reason| !reason.is_empty()),
         "{what}"
     );
-}
-
-fn to_list(visit: &Visit, chosen: &Chosen, done: &str) -> http::Response<axum::body::Body> {
-    redirect(&visit.server_frame(&chosen.t).server_page("callers", &[("done", done)]))
-}
-
-fn status(error: &str) -> StatusCode {
-    if error.is_empty() { StatusCode::OK } else { StatusCode::UNPROCESSABLE_ENTITY }
 }
 
 fn gone() -> Failure {
