@@ -15,7 +15,7 @@ const NEW: &str = "/console/t/default/bulk/new";
 const SELECTION: &str = "/console/t/default/bulk/selection";
 
 /// Loads the page of a bulk change until it has ended.
-async fn ended(browser: &mut Browser, path: &str) -> Answer {
+pub async fn ended(browser: &mut Browser, path: &str) -> Answer {
     loop {
         let page = browser.get(path).await;
         if !page.text.contains("class=\"state running\"") {
