@@ -214,6 +214,7 @@ impl Api {
     ) -> Result<v1::StartBulkChangeResponse, Refusal> {
         let mutation = self.mutation(call, &request.tenant, "", &request.request_id)?;
         let start = bulk::start(&request)?;
+        bulk::check_role(call, &start.action)?;
         let started = self.directory.start_bulk_change(mutation, start).await;
         Ok(v1::StartBulkChangeResponse { bulk_change: bulk::response(started)? })
     }
@@ -259,6 +260,8 @@ impl Api {
         request: v1::ResumeBulkChangeRequest,
     ) -> Result<v1::ResumeBulkChangeResponse, Refusal> {
         let mutation = self.mutation(call, &request.tenant, "", "")?;
+        let known = self.directory.bulk_change(&mutation.context, &request.bulk_id).await?;
+        bulk::check_role(call, &known.action)?;
         let resumed = self.directory.resume_bulk_change(mutation, &request.bulk_id).await;
         Ok(v1::ResumeBulkChangeResponse { bulk_change: bulk::response(resumed)? })
     }

@@ -13,7 +13,7 @@ use super::watch::show_metrics;
 use super::{health, probes};
 use crate::readiness::Readiness;
 use polynym_access::{Access, Role};
-use polynym_directory::{Directory, Tenant, UsageCount, UsageFlusher};
+use polynym_directory::{BulkChange, Directory, Tenant, UsageCount, UsageFlusher};
 use polynym_proto::DESCRIPTORS;
 use polynym_transport as transport;
 use polynym_transport::method::Methods;
@@ -61,8 +61,7 @@ pub async fn serve(
         health::drain(reporter.clone()).await;
     };
     let callers = access.clone();
-    let may_change =
-        move |caller: &str, tenant: &Tenant| may_change_users(&callers, caller, tenant);
+    let may_change = move |change: &BulkChange| may_make(&callers, change);
     tokio::select! {
         () = transport::serve(listeners.into(), services, options, stop) => {}
         never = usage.run() => match never {},
@@ -89,9 +88,13 @@ fn take_counts(access: &Access) -> Vec<UsageCount> {
     counts
 }
 
-/// Whether a caller may change users of a tenant at present.
-fn may_change_users(access: &Access, caller: &str, tenant: &Tenant) -> bool {
-    access.may(caller, Role::Registrar, tenant.as_str())
+/// Whether the caller of a bulk change may make it at present.
+fn may_make(access: &Access, change: &BulkChange) -> bool {
+    let role = match change.action.undone() {
+        Some(_) => Role::Admin,
+        None => Role::Registrar,
+    };
+    access.may(&change.caller, role, change.tenant.as_str())
 }
 
 /// The random id of a run of the server.
@@ -106,8 +109,15 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use polynym_access::{Person, RateLimits, Source};
+    use polynym_directory::{BulkAction, Timestamp};
 
     use super::*;
+
+    fn change(caller: &str, tenant: &str, action: BulkAction) -> BulkChange {
+        let tenant = Tenant::parse(tenant).unwrap();
+        let caller = caller.to_owned();
+        BulkChange { caller, ..BulkChange::new(tenant, "bulk-1", action, Timestamp::default()) }
+    }
 
     #[test]
     fn a_caller_changes_users_as_long_as_it_has_the_role_and_the_tenant() {
@@ -121,6 +131,7 @@ mod tests {
         let file = [
             entry("web", "registrar", "eu-*", "9999"),
             entry("reader", "viewer", "*", "9999"),
+            entry("chief", "admin", "eu-*", "9999"),
             entry("former", "admin", "*", "2001"),
         ];
         let provider = "[oidc]\nissuer = \"https://sso.example\"\nclient_id = \"polynym\"\n\
@@ -130,9 +141,10 @@ mod tests {
         let path = folder.path().join("callers.toml");
         std::fs::write(&path, format!("{}{provider}", file.concat())).unwrap();
         let access = Access::from_file(path, RateLimits::default()).unwrap();
-        let may =
-            |caller, tenant| may_change_users(&access, caller, &Tenant::parse(tenant).unwrap());
+        let may = |caller, tenant| may_make(&access, &change(caller, tenant, BulkAction::Disable));
         assert!(may("web", "eu-1"));
+        let undo = |caller| change(caller, "eu-1", BulkAction::Undo("import-1".to_owned()));
+        assert!(may_make(&access, &undo("chief")) && !may_make(&access, &undo("web")));
         // What a person began goes on while a grant allows somebody to begin it.
         assert!(may("oidc:ann@example.org", "us-1") && !may("oidc:ann@example.org", "eu-1"));
         let sign_in = |group: &str, lifetime| {
@@ -158,6 +170,6 @@ mod tests {
         {
             assert!(!may(caller, tenant), "{caller}");
         }
-        assert!(may_change_users(&Access::open(), "web", &Tenant::DEFAULT));
+        assert!(may_make(&Access::open(), &change("web", "default", BulkAction::Disable)));
     }
 }

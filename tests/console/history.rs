@@ -5,6 +5,7 @@ use testkit::calls::{Client, email, handle, user};
 use tonic::Request;
 
 use crate::browser::{Browser, HOME, Site};
+use crate::bulk::ended;
 
 /// A server with users of whom an operation changed three, and its pages.
 async fn with_operation() -> (Site, Browser, Client, Vec<String>) {
@@ -135,11 +136,25 @@ async fn an_operation_is_undone_after_a_preview() {
     let state = |outcome: Result<v1::User, tonic::Status>| outcome.unwrap().state();
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Disabled);
 
-    let undone = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
-    undone.assert_has(&["Users read: 3. Reverted: 2. Cannot be reverted: 1."]);
+    let started = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
+    assert!(started.path.starts_with(&format!("{HOME}/bulk/")), "{}", started.path);
+    let undone = ended(&mut browser, &started.path).await;
+    undone.assert_has(&[
+        "undo the operation <a href=\"",
+        "<dd>3 users</dd>",
+        "<dt>Changed</dt><dd>2</dd>",
+        "CHANGED_SINCE",
+        "Changes by <strong dir=\"auto\">anonymous</strong> in no operation: 1 user",
+    ]);
+    undone.assert_has(&[&operation]);
     assert_eq!(state(client.get(&ids[0]).await), v1::State::Active);
+    // The same form again starts nothing.
     let again = browser.submit(&preview, &format!("{operation}/undo"), &[]).await;
-    again.assert_has(&["Users read: 3. Reverted: 0."]);
+    assert_eq!(again.path, started.path);
+    let bulks = browser.get(&format!("{HOME}/bulk")).await;
+    bulks.assert_has(&["undo the operation <code>leavers-7</code>"]);
+    let again = browser.get(&format!("{operation}/undo")).await;
+    again.assert_has(&["Users read: 3. Would be reverted: 0."]);
     let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
     nothing.assert_has(&["This operation has no changes left to undo."]);
 }

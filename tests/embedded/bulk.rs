@@ -73,8 +73,8 @@ impl StoreClock for Agreeing {
 }
 
 /// All callers have all rights. Panics for one.
-fn may_change(caller: &str, _: &Tenant) -> bool {
-    assert_ne!(caller, "panicking");
+fn may_change(change: &BulkChange) -> bool {
+    assert_ne!(change.caller, "panicking");
     true
 }
 

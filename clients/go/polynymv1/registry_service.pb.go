@@ -1964,6 +1964,7 @@ type BulkAction struct {
 	//	*BulkAction_Delete_
 	//	*BulkAction_Attributes_
 	//	*BulkAction_Undelete_
+	//	*BulkAction_Undo_
 	Action        isBulkAction_Action `protobuf_oneof:"action"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2051,6 +2052,15 @@ func (x *BulkAction) GetUndelete() *BulkAction_Undelete {
 	return nil
 }
 
+func (x *BulkAction) GetUndo() *BulkAction_Undo {
+	if x != nil {
+		if x, ok := x.Action.(*BulkAction_Undo_); ok {
+			return x.Undo
+		}
+	}
+	return nil
+}
+
 type isBulkAction_Action interface {
 	isBulkAction_Action()
 }
@@ -2080,6 +2090,13 @@ type BulkAction_Undelete_ struct {
 	Undelete *BulkAction_Undelete `protobuf:"bytes,5,opt,name=undelete,proto3,oneof"`
 }
 
+type BulkAction_Undo_ struct {
+	// Undoes an operation for all users whom it changed, in the order of their ids. They are found by the events of the
+	// tenant: the request names neither a filter nor users. Needs the role admin. Events have the id of the undone operation
+	// and the method `UndoOperation`.
+	Undo *BulkAction_Undo `protobuf:"bytes,6,opt,name=undo,proto3,oneof"`
+}
+
 func (*BulkAction_Disable_) isBulkAction_Action() {}
 
 func (*BulkAction_Enable_) isBulkAction_Action() {}
@@ -2089,6 +2106,8 @@ func (*BulkAction_Delete_) isBulkAction_Action() {}
 func (*BulkAction_Attributes_) isBulkAction_Action() {}
 
 func (*BulkAction_Undelete_) isBulkAction_Action() {}
+
+func (*BulkAction_Undo_) isBulkAction_Action() {}
 
 // A change of the users that a filter matches, or of listed ones.
 type BulkChange struct {
@@ -2125,8 +2144,11 @@ type BulkChange struct {
 	// The reason of the error, such as `STORE_UNAVAILABLE`, for which its next users are being retried. Empty unless they
 	// are.
 	WaitReason string `protobuf:"bytes,15,opt,name=wait_reason,json=waitReason,proto3" json:"wait_reason,omitempty"`
-	// The number of its users, if it was started with a list.
-	ListedUsers   int64 `protobuf:"varint,16,opt,name=listed_users,json=listedUsers,proto3" json:"listed_users,omitempty"`
+	// The number of its users, if it was started with a list, or has found those of an operation that it undoes. Of very
+	// many such users, only the next ones are known until they were processed.
+	ListedUsers int64 `protobuf:"varint,16,opt,name=listed_users,json=listedUsers,proto3" json:"listed_users,omitempty"`
+	// What keeps users from being undone, in the order in which it can be undone: at most 20. Not in lists.
+	Blockers      []*BulkChange_Blocker `protobuf:"bytes,17,rep,name=blockers,proto3" json:"blockers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2271,6 +2293,13 @@ func (x *BulkChange) GetListedUsers() int64 {
 		return x.ListedUsers
 	}
 	return 0
+}
+
+func (x *BulkChange) GetBlockers() []*BulkChange_Blocker {
+	if x != nil {
+		return x.Blockers
+	}
+	return nil
 }
 
 // Starts a bulk change.
@@ -3166,6 +3195,53 @@ func (x *BulkAction_Attributes) GetRemove() []string {
 	return nil
 }
 
+// Undoes an operation for a user, as UndoOperation of AdminService does: the user becomes what it was before, unless
+// somebody changed it since.
+type BulkAction_Undo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the operation, as events have it.
+	OperationId   string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkAction_Undo) Reset() {
+	*x = BulkAction_Undo{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkAction_Undo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkAction_Undo) ProtoMessage() {}
+
+func (x *BulkAction_Undo) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkAction_Undo.ProtoReflect.Descriptor instead.
+func (*BulkAction_Undo) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{27, 5}
+}
+
+func (x *BulkAction_Undo) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
 // A number of users that failed for the same reason.
 type BulkChange_FailureCount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3179,7 +3255,7 @@ type BulkChange_FailureCount struct {
 
 func (x *BulkChange_FailureCount) Reset() {
 	*x = BulkChange_FailureCount{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3191,7 +3267,7 @@ func (x *BulkChange_FailureCount) String() string {
 func (*BulkChange_FailureCount) ProtoMessage() {}
 
 func (x *BulkChange_FailureCount) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3310,7 @@ type BulkChange_Failure struct {
 
 func (x *BulkChange_Failure) Reset() {
 	*x = BulkChange_Failure{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3246,7 +3322,7 @@ func (x *BulkChange_Failure) String() string {
 func (*BulkChange_Failure) ProtoMessage() {}
 
 func (x *BulkChange_Failure) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3276,6 +3352,79 @@ func (x *BulkChange_Failure) GetReason() string {
 	return ""
 }
 
+// Changes that keep users from being undone: those of a caller in an operation, or in none.
+type BulkChange_Blocker struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The id of the operation. Empty if it has none: its changes can only be reverted by hand.
+	OperationId string `protobuf:"bytes,1,opt,name=operation_id,json=operationId,proto3" json:"operation_id,omitempty"`
+	// The caller.
+	Caller string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The method of the last of them, such as `StartBulkChange`.
+	Method string `protobuf:"bytes,3,opt,name=method,proto3" json:"method,omitempty"`
+	// The number of users.
+	Users         int64 `protobuf:"varint,4,opt,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange_Blocker) Reset() {
+	*x = BulkChange_Blocker{}
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange_Blocker) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange_Blocker) ProtoMessage() {}
+
+func (x *BulkChange_Blocker) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange_Blocker.ProtoReflect.Descriptor instead.
+func (*BulkChange_Blocker) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 2}
+}
+
+func (x *BulkChange_Blocker) GetOperationId() string {
+	if x != nil {
+		return x.OperationId
+	}
+	return ""
+}
+
+func (x *BulkChange_Blocker) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *BulkChange_Blocker) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *BulkChange_Blocker) GetUsers() int64 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
 // The listed users, or those that matched the filter at their turn. `checked` is the sum of the others.
 type BulkChange_Counts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3295,7 +3444,7 @@ type BulkChange_Counts struct {
 
 func (x *BulkChange_Counts) Reset() {
 	*x = BulkChange_Counts{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3307,7 +3456,7 @@ func (x *BulkChange_Counts) String() string {
 func (*BulkChange_Counts) ProtoMessage() {}
 
 func (x *BulkChange_Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3320,7 +3469,7 @@ func (x *BulkChange_Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkChange_Counts.ProtoReflect.Descriptor instead.
 func (*BulkChange_Counts) Descriptor() ([]byte, []int) {
-	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 2}
+	return file_polynym_v1_registry_service_proto_rawDescGZIP(), []int{28, 3}
 }
 
 func (x *BulkChange_Counts) GetChecked() int64 {
@@ -3370,7 +3519,7 @@ type StartBulkChangeRequest_Users struct {
 
 func (x *StartBulkChangeRequest_Users) Reset() {
 	*x = StartBulkChangeRequest_Users{}
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3531,7 @@ func (x *StartBulkChangeRequest_Users) String() string {
 func (*StartBulkChangeRequest_Users) ProtoMessage() {}
 
 func (x *StartBulkChangeRequest_Users) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_registry_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_registry_service_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3560,7 +3709,7 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x05field\x18\x01 \x01(\tR\x05field\x126\n" +
 	"\n" +
 	"identifier\x18\x02 \x01(\v2\x16.polynym.v1.IdentifierR\n" +
-	"identifier\"\xac\x04\n" +
+	"identifier\"\x8a\x05\n" +
 	"\n" +
 	"BulkAction\x12:\n" +
 	"\adisable\x18\x01 \x01(\v2\x1e.polynym.v1.BulkAction.DisableH\x00R\adisable\x127\n" +
@@ -3569,7 +3718,8 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\x04 \x01(\v2!.polynym.v1.BulkAction.AttributesH\x00R\n" +
 	"attributes\x12=\n" +
-	"\bundelete\x18\x05 \x01(\v2\x1f.polynym.v1.BulkAction.UndeleteH\x00R\bundelete\x1a\t\n" +
+	"\bundelete\x18\x05 \x01(\v2\x1f.polynym.v1.BulkAction.UndeleteH\x00R\bundelete\x121\n" +
+	"\x04undo\x18\x06 \x01(\v2\x1b.polynym.v1.BulkAction.UndoH\x00R\x04undo\x1a\t\n" +
 	"\aDisable\x1a\b\n" +
 	"\x06Enable\x1a\b\n" +
 	"\x06Delete\x1a\n" +
@@ -3581,8 +3731,10 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"\x06remove\x18\x02 \x03(\tR\x06remove\x1aR\n" +
 	"\bSetEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
-	"\x05value\x18\x02 \x01(\v2\x1a.polynym.v1.AttributeValueR\x05value:\x028\x01B\b\n" +
-	"\x06action\"\xc2\a\n" +
+	"\x05value\x18\x02 \x01(\v2\x1a.polynym.v1.AttributeValueR\x05value:\x028\x01\x1a)\n" +
+	"\x04Undo\x12!\n" +
+	"\foperation_id\x18\x01 \x01(\tR\voperationIdB\b\n" +
+	"\x06action\"\xf2\b\n" +
 	"\n" +
 	"BulkChange\x12\x17\n" +
 	"\abulk_id\x18\x01 \x01(\tR\x06bulkId\x12\x16\n" +
@@ -3605,13 +3757,19 @@ const file_polynym_v1_registry_service_proto_rawDesc = "" +
 	"end_reason\x18\x0e \x01(\tR\tendReason\x12\x1f\n" +
 	"\vwait_reason\x18\x0f \x01(\tR\n" +
 	"waitReason\x12!\n" +
-	"\flisted_users\x18\x10 \x01(\x03R\vlistedUsers\x1a<\n" +
+	"\flisted_users\x18\x10 \x01(\x03R\vlistedUsers\x12:\n" +
+	"\bblockers\x18\x11 \x03(\v2\x1e.polynym.v1.BulkChange.BlockerR\bblockers\x1a<\n" +
 	"\fFailureCount\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x03R\x05users\x1a:\n" +
 	"\aFailure\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\x1a\xb1\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x1ar\n" +
+	"\aBlocker\x12!\n" +
+	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x16\n" +
+	"\x06method\x18\x03 \x01(\tR\x06method\x12\x14\n" +
+	"\x05users\x18\x04 \x01(\x03R\x05users\x1a\xb1\x01\n" +
 	"\x06Counts\x12\x18\n" +
 	"\achecked\x18\x01 \x01(\x03R\achecked\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\x03R\achanged\x12\x1c\n" +
@@ -3710,7 +3868,7 @@ func file_polynym_v1_registry_service_proto_rawDescGZIP() []byte {
 }
 
 var file_polynym_v1_registry_service_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_polynym_v1_registry_service_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(ConflictPolicy)(0),                      // 0: polynym.v1.ConflictPolicy
 	(BulkChangeState)(0),                     // 1: polynym.v1.BulkChangeState
@@ -3760,113 +3918,117 @@ var file_polynym_v1_registry_service_proto_goTypes = []any{
 	(*BulkAction_Delete)(nil),                // 45: polynym.v1.BulkAction.Delete
 	(*BulkAction_Undelete)(nil),              // 46: polynym.v1.BulkAction.Undelete
 	(*BulkAction_Attributes)(nil),            // 47: polynym.v1.BulkAction.Attributes
-	nil,                                      // 48: polynym.v1.BulkAction.Attributes.SetEntry
-	(*BulkChange_FailureCount)(nil),          // 49: polynym.v1.BulkChange.FailureCount
-	(*BulkChange_Failure)(nil),               // 50: polynym.v1.BulkChange.Failure
-	(*BulkChange_Counts)(nil),                // 51: polynym.v1.BulkChange.Counts
-	(*StartBulkChangeRequest_Users)(nil),     // 52: polynym.v1.StartBulkChangeRequest.Users
-	(*User)(nil),                             // 53: polynym.v1.User
-	(*fieldmaskpb.FieldMask)(nil),            // 54: google.protobuf.FieldMask
-	(*Identifier)(nil),                       // 55: polynym.v1.Identifier
-	(*Identity)(nil),                         // 56: polynym.v1.Identity
-	(*timestamppb.Timestamp)(nil),            // 57: google.protobuf.Timestamp
-	(*AttributeValue)(nil),                   // 58: polynym.v1.AttributeValue
+	(*BulkAction_Undo)(nil),                  // 48: polynym.v1.BulkAction.Undo
+	nil,                                      // 49: polynym.v1.BulkAction.Attributes.SetEntry
+	(*BulkChange_FailureCount)(nil),          // 50: polynym.v1.BulkChange.FailureCount
+	(*BulkChange_Failure)(nil),               // 51: polynym.v1.BulkChange.Failure
+	(*BulkChange_Blocker)(nil),               // 52: polynym.v1.BulkChange.Blocker
+	(*BulkChange_Counts)(nil),                // 53: polynym.v1.BulkChange.Counts
+	(*StartBulkChangeRequest_Users)(nil),     // 54: polynym.v1.StartBulkChangeRequest.Users
+	(*User)(nil),                             // 55: polynym.v1.User
+	(*fieldmaskpb.FieldMask)(nil),            // 56: google.protobuf.FieldMask
+	(*Identifier)(nil),                       // 57: polynym.v1.Identifier
+	(*Identity)(nil),                         // 58: polynym.v1.Identity
+	(*timestamppb.Timestamp)(nil),            // 59: google.protobuf.Timestamp
+	(*AttributeValue)(nil),                   // 60: polynym.v1.AttributeValue
 }
 var file_polynym_v1_registry_service_proto_depIdxs = []int32{
-	53, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
-	53, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
-	53, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
-	54, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
-	53, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
-	55, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	53, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
-	55, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	53, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
-	55, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
-	55, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
-	53, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
-	55, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	53, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
-	55, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
-	53, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
-	53, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
-	53, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
-	53, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
-	53, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
+	55, // 0: polynym.v1.CreateUserRequest.user:type_name -> polynym.v1.User
+	55, // 1: polynym.v1.CreateUserResponse.user:type_name -> polynym.v1.User
+	55, // 2: polynym.v1.UpdateUserRequest.user:type_name -> polynym.v1.User
+	56, // 3: polynym.v1.UpdateUserRequest.update_mask:type_name -> google.protobuf.FieldMask
+	55, // 4: polynym.v1.UpdateUserResponse.user:type_name -> polynym.v1.User
+	57, // 5: polynym.v1.LinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	55, // 6: polynym.v1.LinkIdentityResponse.user:type_name -> polynym.v1.User
+	57, // 7: polynym.v1.UnlinkIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	55, // 8: polynym.v1.UnlinkIdentityResponse.user:type_name -> polynym.v1.User
+	57, // 9: polynym.v1.ReplaceIdentityRequest.old_identifier:type_name -> polynym.v1.Identifier
+	57, // 10: polynym.v1.ReplaceIdentityRequest.new_identifier:type_name -> polynym.v1.Identifier
+	55, // 11: polynym.v1.ReplaceIdentityResponse.user:type_name -> polynym.v1.User
+	57, // 12: polynym.v1.MoveIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	55, // 13: polynym.v1.MoveIdentityResponse.user:type_name -> polynym.v1.User
+	57, // 14: polynym.v1.VerifyIdentityRequest.identifier:type_name -> polynym.v1.Identifier
+	55, // 15: polynym.v1.VerifyIdentityResponse.user:type_name -> polynym.v1.User
+	55, // 16: polynym.v1.DisableUserResponse.user:type_name -> polynym.v1.User
+	55, // 17: polynym.v1.EnableUserResponse.user:type_name -> polynym.v1.User
+	55, // 18: polynym.v1.DeleteUserResponse.user:type_name -> polynym.v1.User
+	55, // 19: polynym.v1.UndeleteUserResponse.user:type_name -> polynym.v1.User
 	0,  // 20: polynym.v1.MergeUsersRequest.conflict_policy:type_name -> polynym.v1.ConflictPolicy
-	53, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
+	55, // 21: polynym.v1.MergeUsersResponse.user:type_name -> polynym.v1.User
 	26, // 22: polynym.v1.MergeUsersResponse.preview:type_name -> polynym.v1.MergePreview
-	56, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
+	58, // 23: polynym.v1.MergePreview.moved:type_name -> polynym.v1.Identity
 	41, // 24: polynym.v1.MergePreview.conflicts:type_name -> polynym.v1.MergePreview.Conflict
-	53, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
-	53, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
+	55, // 25: polynym.v1.MergePreview.result:type_name -> polynym.v1.User
+	55, // 26: polynym.v1.UnmergeUsersResponse.user:type_name -> polynym.v1.User
 	42, // 27: polynym.v1.UnmergeUsersResponse.not_restored:type_name -> polynym.v1.UnmergeUsersResponse.NotRestored
 	43, // 28: polynym.v1.BulkAction.disable:type_name -> polynym.v1.BulkAction.Disable
 	44, // 29: polynym.v1.BulkAction.enable:type_name -> polynym.v1.BulkAction.Enable
 	45, // 30: polynym.v1.BulkAction.delete:type_name -> polynym.v1.BulkAction.Delete
 	47, // 31: polynym.v1.BulkAction.attributes:type_name -> polynym.v1.BulkAction.Attributes
 	46, // 32: polynym.v1.BulkAction.undelete:type_name -> polynym.v1.BulkAction.Undelete
-	29, // 33: polynym.v1.BulkChange.action:type_name -> polynym.v1.BulkAction
-	1,  // 34: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
-	51, // 35: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
-	50, // 36: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
-	57, // 37: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
-	57, // 38: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
-	57, // 39: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
-	29, // 40: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
-	52, // 41: polynym.v1.StartBulkChangeRequest.users:type_name -> polynym.v1.StartBulkChangeRequest.Users
-	30, // 42: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 43: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 44: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
-	30, // 45: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	30, // 46: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
-	58, // 47: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
-	58, // 48: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
-	55, // 49: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	48, // 50: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
-	58, // 51: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
-	49, // 52: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
-	2,  // 53: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
-	4,  // 54: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
-	6,  // 55: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
-	8,  // 56: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
-	10, // 57: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
-	14, // 58: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
-	12, // 59: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
-	16, // 60: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
-	18, // 61: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
-	20, // 62: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
-	22, // 63: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
-	24, // 64: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
-	27, // 65: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
-	31, // 66: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
-	33, // 67: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
-	35, // 68: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
-	37, // 69: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
-	39, // 70: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
-	3,  // 71: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
-	5,  // 72: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
-	7,  // 73: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
-	9,  // 74: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
-	11, // 75: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
-	15, // 76: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
-	13, // 77: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
-	17, // 78: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
-	19, // 79: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
-	21, // 80: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
-	23, // 81: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
-	25, // 82: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
-	28, // 83: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
-	32, // 84: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
-	34, // 85: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
-	36, // 86: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
-	38, // 87: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
-	40, // 88: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
-	71, // [71:89] is the sub-list for method output_type
-	53, // [53:71] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	48, // 33: polynym.v1.BulkAction.undo:type_name -> polynym.v1.BulkAction.Undo
+	29, // 34: polynym.v1.BulkChange.action:type_name -> polynym.v1.BulkAction
+	1,  // 35: polynym.v1.BulkChange.state:type_name -> polynym.v1.BulkChangeState
+	53, // 36: polynym.v1.BulkChange.counts:type_name -> polynym.v1.BulkChange.Counts
+	51, // 37: polynym.v1.BulkChange.failures:type_name -> polynym.v1.BulkChange.Failure
+	59, // 38: polynym.v1.BulkChange.create_time:type_name -> google.protobuf.Timestamp
+	59, // 39: polynym.v1.BulkChange.update_time:type_name -> google.protobuf.Timestamp
+	59, // 40: polynym.v1.BulkChange.end_time:type_name -> google.protobuf.Timestamp
+	52, // 41: polynym.v1.BulkChange.blockers:type_name -> polynym.v1.BulkChange.Blocker
+	29, // 42: polynym.v1.StartBulkChangeRequest.action:type_name -> polynym.v1.BulkAction
+	54, // 43: polynym.v1.StartBulkChangeRequest.users:type_name -> polynym.v1.StartBulkChangeRequest.Users
+	30, // 44: polynym.v1.StartBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 45: polynym.v1.GetBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 46: polynym.v1.ListBulkChangesResponse.bulk_changes:type_name -> polynym.v1.BulkChange
+	30, // 47: polynym.v1.StopBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	30, // 48: polynym.v1.ResumeBulkChangeResponse.bulk_change:type_name -> polynym.v1.BulkChange
+	60, // 49: polynym.v1.MergePreview.Conflict.kept:type_name -> polynym.v1.AttributeValue
+	60, // 50: polynym.v1.MergePreview.Conflict.dropped:type_name -> polynym.v1.AttributeValue
+	57, // 51: polynym.v1.UnmergeUsersResponse.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	49, // 52: polynym.v1.BulkAction.Attributes.set:type_name -> polynym.v1.BulkAction.Attributes.SetEntry
+	60, // 53: polynym.v1.BulkAction.Attributes.SetEntry.value:type_name -> polynym.v1.AttributeValue
+	50, // 54: polynym.v1.BulkChange.Counts.failed:type_name -> polynym.v1.BulkChange.FailureCount
+	2,  // 55: polynym.v1.RegistryService.CreateUser:input_type -> polynym.v1.CreateUserRequest
+	4,  // 56: polynym.v1.RegistryService.UpdateUser:input_type -> polynym.v1.UpdateUserRequest
+	6,  // 57: polynym.v1.RegistryService.LinkIdentity:input_type -> polynym.v1.LinkIdentityRequest
+	8,  // 58: polynym.v1.RegistryService.UnlinkIdentity:input_type -> polynym.v1.UnlinkIdentityRequest
+	10, // 59: polynym.v1.RegistryService.ReplaceIdentity:input_type -> polynym.v1.ReplaceIdentityRequest
+	14, // 60: polynym.v1.RegistryService.VerifyIdentity:input_type -> polynym.v1.VerifyIdentityRequest
+	12, // 61: polynym.v1.RegistryService.MoveIdentity:input_type -> polynym.v1.MoveIdentityRequest
+	16, // 62: polynym.v1.RegistryService.DisableUser:input_type -> polynym.v1.DisableUserRequest
+	18, // 63: polynym.v1.RegistryService.EnableUser:input_type -> polynym.v1.EnableUserRequest
+	20, // 64: polynym.v1.RegistryService.DeleteUser:input_type -> polynym.v1.DeleteUserRequest
+	22, // 65: polynym.v1.RegistryService.UndeleteUser:input_type -> polynym.v1.UndeleteUserRequest
+	24, // 66: polynym.v1.RegistryService.MergeUsers:input_type -> polynym.v1.MergeUsersRequest
+	27, // 67: polynym.v1.RegistryService.UnmergeUsers:input_type -> polynym.v1.UnmergeUsersRequest
+	31, // 68: polynym.v1.RegistryService.StartBulkChange:input_type -> polynym.v1.StartBulkChangeRequest
+	33, // 69: polynym.v1.RegistryService.GetBulkChange:input_type -> polynym.v1.GetBulkChangeRequest
+	35, // 70: polynym.v1.RegistryService.ListBulkChanges:input_type -> polynym.v1.ListBulkChangesRequest
+	37, // 71: polynym.v1.RegistryService.StopBulkChange:input_type -> polynym.v1.StopBulkChangeRequest
+	39, // 72: polynym.v1.RegistryService.ResumeBulkChange:input_type -> polynym.v1.ResumeBulkChangeRequest
+	3,  // 73: polynym.v1.RegistryService.CreateUser:output_type -> polynym.v1.CreateUserResponse
+	5,  // 74: polynym.v1.RegistryService.UpdateUser:output_type -> polynym.v1.UpdateUserResponse
+	7,  // 75: polynym.v1.RegistryService.LinkIdentity:output_type -> polynym.v1.LinkIdentityResponse
+	9,  // 76: polynym.v1.RegistryService.UnlinkIdentity:output_type -> polynym.v1.UnlinkIdentityResponse
+	11, // 77: polynym.v1.RegistryService.ReplaceIdentity:output_type -> polynym.v1.ReplaceIdentityResponse
+	15, // 78: polynym.v1.RegistryService.VerifyIdentity:output_type -> polynym.v1.VerifyIdentityResponse
+	13, // 79: polynym.v1.RegistryService.MoveIdentity:output_type -> polynym.v1.MoveIdentityResponse
+	17, // 80: polynym.v1.RegistryService.DisableUser:output_type -> polynym.v1.DisableUserResponse
+	19, // 81: polynym.v1.RegistryService.EnableUser:output_type -> polynym.v1.EnableUserResponse
+	21, // 82: polynym.v1.RegistryService.DeleteUser:output_type -> polynym.v1.DeleteUserResponse
+	23, // 83: polynym.v1.RegistryService.UndeleteUser:output_type -> polynym.v1.UndeleteUserResponse
+	25, // 84: polynym.v1.RegistryService.MergeUsers:output_type -> polynym.v1.MergeUsersResponse
+	28, // 85: polynym.v1.RegistryService.UnmergeUsers:output_type -> polynym.v1.UnmergeUsersResponse
+	32, // 86: polynym.v1.RegistryService.StartBulkChange:output_type -> polynym.v1.StartBulkChangeResponse
+	34, // 87: polynym.v1.RegistryService.GetBulkChange:output_type -> polynym.v1.GetBulkChangeResponse
+	36, // 88: polynym.v1.RegistryService.ListBulkChanges:output_type -> polynym.v1.ListBulkChangesResponse
+	38, // 89: polynym.v1.RegistryService.StopBulkChange:output_type -> polynym.v1.StopBulkChangeResponse
+	40, // 90: polynym.v1.RegistryService.ResumeBulkChange:output_type -> polynym.v1.ResumeBulkChangeResponse
+	73, // [73:91] is the sub-list for method output_type
+	55, // [55:73] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_registry_service_proto_init() }
@@ -3881,6 +4043,7 @@ func file_polynym_v1_registry_service_proto_init() {
 		(*BulkAction_Delete_)(nil),
 		(*BulkAction_Attributes_)(nil),
 		(*BulkAction_Undelete_)(nil),
+		(*BulkAction_Undo_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3888,7 +4051,7 @@ func file_polynym_v1_registry_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_registry_service_proto_rawDesc), len(file_polynym_v1_registry_service_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   51,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

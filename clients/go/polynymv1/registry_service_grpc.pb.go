@@ -85,7 +85,8 @@ type RegistryServiceClient interface {
 	// Starts to change all users that a filter matches, or those of a list. The servers run the change in the
 	// background, one user at a time, as if the caller had called the method for each, and go on after a restart. If a
 	// bulk change with this id, filter or list, change and validate_only exists, returns it. RESOURCE_EXHAUSTED
-	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant.
+	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant. FAILED_PRECONDITION (`BULK_CHANGE_RUNNING`) if it undoes a
+	// bulk change that runs.
 	StartBulkChange(ctx context.Context, in *StartBulkChangeRequest, opts ...grpc.CallOption) (*StartBulkChangeResponse, error)
 	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
 	// days after its end, unless a hundred newer ones follow.
@@ -332,7 +333,8 @@ type RegistryServiceServer interface {
 	// Starts to change all users that a filter matches, or those of a list. The servers run the change in the
 	// background, one user at a time, as if the caller had called the method for each, and go on after a restart. If a
 	// bulk change with this id, filter or list, change and validate_only exists, returns it. RESOURCE_EXHAUSTED
-	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant.
+	// (`TOO_MANY_BULK_CHANGES`) if four are running in the tenant. FAILED_PRECONDITION (`BULK_CHANGE_RUNNING`) if it undoes a
+	// bulk change that runs.
 	StartBulkChange(context.Context, *StartBulkChangeRequest) (*StartBulkChangeResponse, error)
 	// Gets a bulk change with its progress. NOT_FOUND (`BULK_CHANGE_NOT_FOUND`) if it does not exist. It is kept for 30
 	// days after its end, unless a hundred newer ones follow.

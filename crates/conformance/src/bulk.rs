@@ -17,6 +17,7 @@ use super::fixture::factory::Failure;
 use super::fixture::{Fixture, request};
 
 pub mod runs;
+pub mod undoings;
 
 const ID: &str = "bulk-1";
 
@@ -71,8 +72,8 @@ async fn start(f: &Fixture, id: &str) -> Result<BulkChange, Failure> {
 fn progress(changed: u64, users: Vec<LocalityId>) -> Box<BulkProgress> {
     let counts = BulkCounts { changed, ..BulkCounts::default() };
     let next = BulkBatch { users, cursor: vec![1], is_last: false };
-    let results = BulkResults { counts, failures: Vec::new() };
-    Box::new(BulkProgress { results, next, releases_lease: false })
+    let results = BulkResults { counts, ..BulkResults::default() };
+    Box::new(BulkProgress { results, next, ..BulkProgress::default() })
 }
 
 pub async fn one_server_runs_a_bulk_change(f: Fixture) -> Result<(), Failure> {
@@ -250,7 +251,7 @@ pub async fn a_bulk_change_says_for_what_it_waits(f: Fixture) -> Result<(), Fail
 pub async fn a_bulk_change_is_undone_once_its_users_rest(f: Fixture) -> Result<(), Failure> {
     create_tenant(&f).await?;
     let (one, other) = (f.ids.next_id(), f.ids.next_id());
-    let undo = async || step(&f, ID, BulkStep::Undo).await;
+    let undo = async || step(&f, ID, BulkStep::Undo(Vec::new())).await;
     let is_refused = |undone| matches!(undone, Err(Error::Bulk(BulkError::Running)));
     start(&f, ID).await?;
     ensure(is_refused(undo().await), "one without a server was undone")?;
@@ -302,7 +303,7 @@ pub async fn a_server_without_the_lease_changes_nobody(f: Fixture) -> Result<(),
     equal(&disable(server).await?, &MutationReport::BulkUser(changed), "by its server")?;
     f.change(&user, UserChange::Enable).await?;
     f.wait_until(f.now().plus(LEASE));
-    step(&f, ID, BulkStep::Undo).await?.ok_or("it was not undone")?;
+    step(&f, ID, BulkStep::Undo(Vec::new())).await?.ok_or("it was not undone")?;
     equal(&disable(server).await?, &MutationReport::BulkUser(unmatched), "by a frozen server")?;
     let present = f.get(user.id).await?.ok_or("the user is gone")?;
     equal(&present.state, &State::Active, "the state")

@@ -1,6 +1,7 @@
 //! Operations that are undone in random histories, compared with a model that remembers what each
 //! user was before each change.
 
+mod by_bulk;
 mod check;
 mod model;
 mod scene;

@@ -48,7 +48,9 @@ pub use limits::Limits;
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState};
-pub use model::bulk::progress::{BulkBatch, BulkCounts, BulkEffect, BulkResults};
+pub use model::bulk::progress::{
+    BulkBatch, BulkBlocker, BulkCounts, BulkEffect, BulkFailure, BulkResults,
+};
 pub use model::claim::{Claim, ClaimWrite};
 pub use model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
@@ -69,7 +71,7 @@ pub use model::tenant::Tenant;
 pub use model::tenant_event::{TenantEvent, TenantEventKind};
 pub use model::tenant_record::{Deletion, DeletionStep, ImportedTenant, TenantRecord};
 pub use model::user::{Identity, State, User, Verification};
-pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, RunStep};
+pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, FoundUsers, RunStep};
 pub use mutation::merge_links::{MergeLinks, MergeWalk};
 pub use mutation::read_set::{
     Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,

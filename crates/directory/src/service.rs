@@ -8,6 +8,7 @@ pub mod bulk {
     mod queue;
     pub mod run;
     mod turn;
+    mod undoing;
     mod users;
 }
 pub mod context;

@@ -114,7 +114,7 @@ impl<'t> BulkTables<'t> {
         Ok(())
     }
 
-    /// Stores the users of a new bulk change by a list.
+    /// Stores the users of a bulk change by a list, in place of those that it had.
     pub fn put_users(&self, (tenant, id): (&str, &str), users: &[LocalityId]) -> Result<(), Fault> {
         let mut rows = self.transaction.open_table(BULK_USERS)?;
         rows.retain_in(batches_of((tenant, id)), |_, _| false)?;

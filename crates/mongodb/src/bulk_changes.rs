@@ -134,6 +134,11 @@ impl Transaction<'_> {
             read_set.bulk.change = Some(found.as_deref().map(read_change).transpose()?);
             self.record_reads(iter::once(Key::Bulk(id.clone())));
         }
+        if let Some(id) = &needs.undone_bulk_change {
+            let found = self.find_one(&bulk, doc! { ID: document_id(tenant, id) }).await?;
+            read_set.bulk.undone = Some(found.as_deref().map(read_change).transpose()?);
+            self.record_reads(iter::once(Key::Bulk(id.to_string())));
+        }
         if needs.running_bulk_changes {
             let mut running = all_of(tenant);
             running.insert(RUNNING, true);
@@ -204,7 +209,7 @@ impl Transaction<'_> {
         self.remove_bulk_users(&document_id(tenant, id)).await
     }
 
-    /// Stores the users of a new bulk change by a list.
+    /// Stores the users of a bulk change by a list, in place of those that it had.
     async fn put_bulk_users(
         &mut self,
         tenant: &Tenant,

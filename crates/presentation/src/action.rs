@@ -116,17 +116,28 @@ impl Action {
     }
 }
 
-/// The name of a bulk change's action; none if it changes attributes.
+/// The name of a bulk change's action; none if it changes attributes, or undoes an operation.
 pub fn bulk_name(action: &BulkAction) -> Option<&'static str> {
     of_bulk(action).map(|words| words.name)
 }
 
-/// The verb and the participle of a bulk change's action, such as `disable` and `disabled`.
-pub fn bulk_words(action: &BulkAction) -> (&'static str, &'static str) {
-    of_bulk(action).map_or(("update", "updated"), |words| (words.verb, words.done))
+/// The operation that a bulk change undoes.
+pub fn undone(action: &BulkAction) -> Option<&str> {
+    match action {
+        BulkAction::Undo(undo) => Some(&undo.operation_id),
+        _ => None,
+    }
 }
 
-/// The words of a bulk change's action; none if it changes attributes.
+/// The verb and the participle of a bulk change's action, such as `disable` and `disabled`.
+pub fn bulk_words(action: &BulkAction) -> (&'static str, &'static str) {
+    match action {
+        BulkAction::Undo(_) => ("undo", "undone"),
+        _ => of_bulk(action).map_or(("update", "updated"), |words| (words.verb, words.done)),
+    }
+}
+
+/// The words of a bulk change's action that changes the state of users.
 fn of_bulk(action: &BulkAction) -> Option<Words> {
     let known = Action::ALL.into_iter().find(|known| known.bulk() == *action);
     known.map(Action::words)
@@ -135,6 +146,7 @@ fn of_bulk(action: &BulkAction) -> Option<Words> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polynym_proto::v1::bulk_action::Undo;
 
     #[test]
     fn actions_have_names() {
@@ -146,6 +158,8 @@ mod tests {
         assert!(Action::bulk_named("set").is_none());
         let attributes = BulkAction::Attributes(Default::default());
         assert_eq!((bulk_name(&attributes), bulk_words(&attributes).1), (None, "updated"));
+        let undo = BulkAction::Undo(Undo { operation_id: "import-1".to_owned() });
+        assert_eq!((bulk_words(&undo).0, undone(&undo)), ("undo", Some("import-1")));
         assert_eq!(bulk_words(&BulkAction::Undelete(Undelete {})), ("restore", "restored"));
         assert_eq!(Action::sentence("restored").unwrap(), "The user was restored.");
     }

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use polynym_proto::v1::bulk_change;
 use polynym_proto::v1::undo_operation_response::{Blocker, Kept};
 
 /// The most operations and callers that are counted.
@@ -50,6 +51,18 @@ impl Blockers {
         }
     }
 
+    /// The lines of a bulk change, which has counted them.
+    pub fn of_bulk(blockers: &[bulk_change::Blocker]) -> Vec<Line> {
+        let line = |(place, one): (usize, &bulk_change::Blocker)| Line {
+            operation_id: one.operation_id.clone(),
+            caller: one.caller.clone(),
+            what: what(&one.method),
+            users: usize::try_from(one.users).unwrap_or_default(),
+            place,
+        };
+        blockers.iter().enumerate().map(line).collect()
+    }
+
     /// The lines, in the order in which the operations can be undone.
     pub fn lines(mut self) -> Vec<Line> {
         self.0.sort_by_key(|line| (line.place, Reverse(line.users)));
@@ -94,5 +107,13 @@ mod tests {
         assert_eq!((line("crm").what, line("crm").users), ("import", 3));
         assert_eq!((line("").what, line("").users), ("operation", 1));
         assert_eq!(lines.iter().position(|line| line.operation_id == "crm"), Some(MAX_LINES - 2));
+        let counted = bulk_change::Blocker {
+            operation_id: "crm".to_owned(),
+            caller: "ann".to_owned(),
+            method: "ImportUsers".to_owned(),
+            users: 3,
+        };
+        let [line] = &Blockers::of_bulk(&[counted])[..] else { panic!("not one line") };
+        assert_eq!((line.what, line.users, &*line.caller), ("import", 3, "ann"));
     }
 }

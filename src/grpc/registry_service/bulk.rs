@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::grpc::convert;
+use crate::grpc::status::Refusal;
+use polynym_access::{Call, Role};
 use polynym_directory::{
     BulkAction, BulkChange, BulkUsers, Error, Invalid, StartBulkChange, Value,
     encoded::bulk_change::bulk_change_message,
 };
 use polynym_proto::v1;
 use polynym_proto::v1::bulk_action::{Action, Attributes};
+use polynym_transport::protocol::role_too_low;
 
 /// The bulk change to start.
 pub fn start(request: &v1::StartBulkChangeRequest) -> Result<StartBulkChange<'_>, Error> {
@@ -40,6 +43,7 @@ fn action(message: Option<&v1::BulkAction>) -> Result<BulkAction, Error> {
         Action::Delete(_) => BulkAction::Delete,
         Action::Undelete(_) => BulkAction::Undelete,
         Action::Attributes(attributes) => BulkAction::Attributes(edits(attributes)?),
+        Action::Undo(undo) => BulkAction::Undo(undo.operation_id.clone()),
     })
 }
 
@@ -55,6 +59,14 @@ fn edits(attributes: &Attributes) -> Result<BTreeMap<String, Option<Value>>, Err
         }
     }
     Ok(edits)
+}
+
+/// Rejects undoing an operation unless the caller is an admin, as UndoOperation does.
+pub fn check_role(call: &Call, action: &BulkAction) -> Result<(), Refusal> {
+    match action.undone().is_some() && call.role < Role::Admin {
+        true => Err(role_too_low("action.undo", Role::Admin).into()),
+        false => Ok(()),
+    }
 }
 
 /// The bulk change of a response.

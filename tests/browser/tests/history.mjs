@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { download, heading, home, open, paste, sees } from "../harness/steps.mjs";
+import { download, heading, home, open, paste, sees, settled } from "../harness/steps.mjs";
 import { inBothModes } from "../harness/variants.mjs";
 
 describe("histories", () => {
@@ -74,7 +74,7 @@ describe("histories", () => {
     assert.equal(await line.count(), 1);
   });
 
-  inBothModes("an operation is shown, and undone after a preview", async ({ page, api, tenant, check }) => {
+  inBothModes("an operation is shown, and undone after a preview", async ({ page, api, tenant, scripts, check }) => {
     const { userId } = await api.create("Ann", [], { team: "red" });
     const operation = randomUUID();
     const header = { "polynym-operation-id": operation };
@@ -87,8 +87,10 @@ describe("histories", () => {
     assert.equal((await api.get(userId)).state, "STATE_DISABLED", "the preview has undone it");
     await check(page);
     await page.getByRole("button", { name: "Undo the operation" }).click();
-    await sees(page, "Users read: 1. Reverted: 1.");
+    await settled(page, scripts, page.getByRole("status").filter({ hasText: /^completed$/ }));
+    await sees(page, "undo the operation");
     assert.equal((await api.get(userId)).state, "STATE_ACTIVE");
+    await check(page);
   });
 
   inBothModes("who owned an identifier before is shown, and who did at a time", async ({ page, api, tenant, check }) => {

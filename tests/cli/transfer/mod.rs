@@ -12,6 +12,7 @@ mod pasted;
 mod resuming;
 mod tables;
 mod treatments;
+mod undoing;
 
 use crate::support::scenarios::transfer::{
     embedded, export, import, import_file, import_with_kills, names_are_limited, sample,

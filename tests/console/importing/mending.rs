@@ -3,6 +3,7 @@
 
 use super::{act, count, count_of, settled, upload};
 use crate::browser::{Answer, Browser, HOME, Site};
+use crate::bulk::ended;
 
 const MOST_BYTES: usize = 60_000;
 
@@ -39,8 +40,9 @@ async fn an_import_is_undone_mended_and_made_again() {
     let preview = browser.get(&undo).await;
     preview.assert_has(&["Would be reverted: 2."]);
     browser.get(&zoe).await.assert_has(&["Zoë Wrong"]);
-    let undone = browser.submit(&preview, &undo, &[]).await;
-    undone.assert_has(&["Reverted: 2.", "Import the mended file"]);
+    let started = browser.submit(&preview, &undo, &[]).await;
+    let undone = ended(&mut browser, &started.path).await;
+    undone.assert_has(&["<dt>Changed</dt><dd>2</dd>", "Import the mended file"]);
     browser.get(&zoe).await.assert_has(&["Deleted"]);
 
     // The mended file restores the same users.

@@ -1,6 +1,7 @@
 //! Access to a server: tokens, roles, tenants, the reload of the credentials file, and TLS.
 
 mod attacks;
+mod bulk_undo;
 mod certificates;
 mod commands;
 mod limits;

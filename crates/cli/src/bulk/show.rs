@@ -9,7 +9,8 @@ use crate::client::Session;
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use crate::text::attribute;
-use polynym_presentation::action::bulk_name;
+use polynym_presentation::action::{bulk_name, undone};
+use polynym_presentation::blocker::{Blockers, Line};
 use polynym_presentation::state;
 use polynym_proto::v1::bulk_action::Action;
 use polynym_proto::v1::bulk_change::Counts;
@@ -84,8 +85,9 @@ pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
     let mut lines = vec![
         format!("bulk change {}{dry_run}", printable(&change.bulk_id)),
         format!("  change: {}", action(change)),
-        match change.listed_users {
-            0 => format!("  filter: {}", filter(change)),
+        match (change.listed_users, operation(change)) {
+            (_, Some(_)) => format!("  found: {}", filter(change)),
+            (0, None) => format!("  filter: {}", filter(change)),
             _ => format!("  list: {}", filter(change)),
         },
         format!("  state: {}{}", state::bulk_word(change.state()), reason(change)),
@@ -105,7 +107,25 @@ pub fn show(session: &Session, change: &BulkChange) -> Result<(), Failure> {
     if change.failures.len() > MAX_SHOWN {
         lines.push(format!("  and {} others: see --failures", change.failures.len() - MAX_SHOWN));
     }
+    lines.extend(
+        Blockers::of_bulk(&change.blockers).iter().map(|line| format!("  {}", blocked(line))),
+    );
     output::print(&(lines.join("\n") + "\n"))
+}
+
+/// The sentence about an operation that has to be undone first.
+pub fn blocked(Line { operation_id, caller, what, users, .. }: &Line) -> String {
+    let (operation_id, caller) = (printable(operation_id), printable(caller));
+    let count = if *users == 1 { "1 user".to_owned() } else { format!("{users} users") };
+    match operation_id.is_empty() {
+        true => format!("changed since by {caller}, in no operation: {count}"),
+        false => format!("first undo the {what} {operation_id} by {caller}: {count}"),
+    }
+}
+
+/// The operation that a bulk change undoes.
+fn operation(change: &BulkChange) -> Option<&str> {
+    undone(change.action.as_ref()?.action.as_ref()?)
 }
 
 /// The row of a table.
@@ -125,6 +145,7 @@ pub fn row(change: &BulkChange) -> [String; 6] {
 /// The filter, or the number of listed users.
 fn filter(change: &BulkChange) -> String {
     match (&*change.filter, change.listed_users) {
+        ("", 0) if operation(change).is_some() => "no users yet".to_owned(),
         ("", 0) => "all users".to_owned(),
         ("", users) => format!("{users} users"),
         (filter, _) => printable(filter).into_owned(),
@@ -142,12 +163,13 @@ fn action(change: &BulkChange) -> String {
             let removed = attributes.remove.iter().map(|name| format!("-{}", printable(name)));
             format!("set {}", set.chain(removed).collect::<Vec<_>>().join(" "))
         }
+        Some(Action::Undo(undo)) => format!("undo {}", printable(&undo.operation_id)),
         Some(other) => bulk_name(other).unwrap_or_default().to_owned(),
     }
 }
 
 /// Why it ended, or for which error it waits.
-fn reason(change: &BulkChange) -> String {
+pub fn reason(change: &BulkChange) -> String {
     match (change.state(), printable(&change.end_reason)) {
         (BulkChangeState::Running, _) if !change.wait_reason.is_empty() => {
             format!(", waiting: {}", printable(&change.wait_reason))

@@ -5,13 +5,16 @@ use std::io::IsTerminal;
 use clap::Args;
 use tonic::Request;
 
+use crate::bulk::show::{blocked, interrupts, reason, wait};
 use crate::client::Session;
 use crate::config::{ChangeClient, Flags};
 use crate::failure::Failure;
 use crate::output::{self, printable};
 use polynym_presentation::blocker::{Blockers, Line};
-use polynym_proto::v1::UndoOperationRequest;
-use polynym_proto::v1::undo_operation_response::Kept;
+use polynym_presentation::state;
+use polynym_proto::v1;
+use v1::undo_operation_response::Kept;
+use v1::{BulkAction, BulkChange, BulkChangeState, StartBulkChangeRequest, UndoOperationRequest};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -22,7 +25,11 @@ Examples:
 Imports and bulk changes print their id, and `polynym user history` shows it. Users that the
 operation changed become what they were before, and users that it created are deleted: `polynym user
 undelete` restores them. A user that somebody changed since stays as it is: first undo what the
-output names. The same command again goes on after an interruption.
+output names.
+
+The server undoes an operation as a bulk change, whose id the command prints. It goes on after
+Ctrl-C: `polynym bulk stop` stops it, `resume` resumes it, and `get --follow` shows it again. With
+--dry-run or --user the command does it, and Ctrl-C ends it.
 
 Exit status: 0 nothing of the operation is left; 1 some users stay as they are.";
 
@@ -46,8 +53,77 @@ pub struct Undo {
     settings: Flags<ChangeClient>,
 }
 
+/// What became of the users.
+#[derive(Default)]
+struct Report {
+    users: i64,
+    reverted: i64,
+    kept_count: i64,
+    kept: Vec<Kept>,
+    blockers: Vec<Line>,
+    /// The bulk change that did it.
+    bulk_id: Option<String>,
+}
+
 pub async fn run(command: Undo) -> Result<(), Failure> {
-    let session = Session::open(&command.settings).await?;
+    let session = Session::open_operation(&command.settings, "undo").await?;
+    let report = match command.dry_run || !command.users.is_empty() {
+        true => undo(&session, &command).await?,
+        false => run_bulk(&session, &command).await?,
+    };
+    print(&session, &command, &report)?;
+    if report.kept_count > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
+}
+
+/// Has the server undo the operation, and waits for the end. After Ctrl-C the server goes on.
+async fn run_bulk(session: &Session, command: &Undo) -> Result<Report, Failure> {
+    let undo = v1::bulk_action::Undo { operation_id: command.operation.clone() };
+    let request = StartBulkChangeRequest {
+        tenant: session.tenant(),
+        bulk_id: session.operation_id().to_owned(),
+        action: Some(BulkAction { action: Some(v1::bulk_action::Action::Undo(undo)) }),
+        ..Default::default()
+    };
+    let answer = session.answer(session.registry().start_bulk_change(request).await)?;
+    let started = answer.bulk_change.unwrap_or_default();
+    let (id, operation) = (printable(&started.bulk_id).into_owned(), printable(&command.operation));
+    eprintln!("bulk change {id} undoes {operation}");
+    let (change, is_interrupted) = wait(session, started, &mut interrupts()?).await?;
+    if is_interrupted && change.state() == BulkChangeState::Running {
+        eprintln!("it goes on: `polynym bulk stop {id}` stops it");
+        eprintln!("`polynym bulk get {id} --follow` shows it again");
+        return Err(Failure::Interrupted);
+    }
+    if change.state() != BulkChangeState::Completed {
+        let state = state::bulk_word(change.state());
+        let why = format!("{state}{}", reason(&change));
+        let advice = format!("`polynym bulk resume {id} --follow` resumes it");
+        return Err(Failure::Other(format!("bulk change {id} is {why}: {advice}")));
+    }
+    Ok(report(change))
+}
+
+/// What a bulk change has done.
+fn report(change: BulkChange) -> Report {
+    let counts = change.counts.unwrap_or_default();
+    let kept = change.failures.into_iter().take(MAX_SHOWN);
+    let kept = kept.map(|v1::bulk_change::Failure { user_id, reason }| Kept {
+        user_id,
+        reason,
+        ..Default::default()
+    });
+    Report {
+        users: counts.checked,
+        reverted: counts.changed,
+        kept_count: counts.failed.iter().map(|failed| failed.users).sum(),
+        kept: kept.collect(),
+        blockers: Blockers::of_bulk(&change.blockers),
+        bulk_id: Some(change.bulk_id),
+    }
+}
+
+/// Undoes the operation by a call that lasts as long as the command.
+async fn undo(session: &Session, command: &Undo) -> Result<Report, Failure> {
     // Without a deadline: the time depends on the number of users.
     let request = Request::new(UndoOperationRequest {
         tenant: session.tenant(),
@@ -56,60 +132,46 @@ pub async fn run(command: Undo) -> Result<(), Failure> {
         user_ids: command.users.clone(),
     });
     let mut answers = session.answer(session.admin().undo_operation(request).await)?;
-    let (mut users, mut reverted, mut kept) = (0, 0, Vec::new());
-    let (mut kept_count, is_terminal) = (0, std::io::stderr().is_terminal());
+    let (mut report, is_terminal) = (Report::default(), std::io::stderr().is_terminal());
     let mut blockers = Blockers::default();
     while let Some(answer) = answers.message().await.map_err(|error| session.failure(error))? {
-        (users, reverted) = (answer.users, answer.reverted);
-        kept_count += answer.kept.len();
+        (report.users, report.reverted) = (answer.users, answer.reverted);
+        report.kept_count += answer.kept.len() as i64;
         answer.kept.iter().for_each(|kept| blockers.add(kept));
-        kept.extend(answer.kept.into_iter().take(MAX_SHOWN.saturating_sub(kept.len())));
+        let room = MAX_SHOWN.saturating_sub(report.kept.len());
+        report.kept.extend(answer.kept.into_iter().take(room));
         if is_terminal {
-            eprint!("\r{users} users read, {reverted} as before ");
+            eprint!("\r{} users read, {} as before ", report.users, report.reverted);
         }
     }
     if is_terminal {
         eprintln!();
     }
-    let blockers = blockers.lines();
-    print(&session, &command, [users, reverted, kept_count as i64], &kept, &blockers)?;
-    if kept_count > 0 { Err(Failure::AlreadyReported) } else { Ok(()) }
+    Ok(Report { blockers: blockers.lines(), ..report })
 }
 
-fn print(
-    session: &Session,
-    command: &Undo,
-    [users, reverted, kept_count]: [i64; 3],
-    kept: &[Kept],
-    blockers: &[Line],
-) -> Result<(), Failure> {
+fn print(session: &Session, command: &Undo, report: &Report) -> Result<(), Failure> {
+    let Report { users, reverted, kept_count, kept, blockers, .. } = report;
     if session.json() {
-        let shown = kept
-            .iter()
-            .map(|kept| serde_json::json!({ "user_id": kept.user_id, "reason": kept.reason }));
-        let blockers = blockers.iter().map(|line| {
-            let Line { operation_id, caller, users, .. } = line;
-            serde_json::json!({ "operation_id": operation_id, "caller": caller, "users": users })
-        });
-        return output::print_json(&serde_json::json!({
-            "operation_id": command.operation, "dry_run": command.dry_run, "users": users,
-            "reverted": reverted, "kept": kept_count, "first_kept": shown.collect::<Vec<_>>(),
-            "blockers": blockers.collect::<Vec<_>>(),
-        }));
+        return print_json(command, report);
     }
     let verb = if command.dry_run { "would be" } else { "are" };
     let mut text = format!("{reverted} of {users} users {verb} as before");
-    if kept_count > 0 {
+    if *kept_count > 0 {
         text += &format!(", {kept_count} stay as they are:");
     }
     if reverted + kept_count == 0 {
         text += ": nothing is left of such an operation; `polynym user history` shows ids";
     }
     for Kept { user_id, reason, message, .. } in kept {
-        text += &format!("\n  {user_id} {reason}: {}", printable(message));
+        text += &format!("\n  {user_id} {}", printable(reason));
+        if !message.is_empty() {
+            text += &format!(": {}", printable(message));
+        }
     }
-    if kept_count as usize > kept.len() {
-        text += &format!("\n  and {} others", kept_count as usize - kept.len());
+    let more = *kept_count as usize - kept.len();
+    if more > 0 {
+        text += &format!("\n  and {more} others");
     }
     for line in blockers {
         text += &format!("\n  {}", blocked(line));
@@ -117,12 +179,22 @@ fn print(
     output::print(&format!("{text}\n"))
 }
 
-/// The sentence about an operation that has to be undone first.
-fn blocked(Line { operation_id, caller, what, users, .. }: &Line) -> String {
-    let (operation_id, caller) = (printable(operation_id), printable(caller));
-    let count = if *users == 1 { "1 user".to_owned() } else { format!("{users} users") };
-    match operation_id.is_empty() {
-        true => format!("changed since by {caller}, in no operation: {count}"),
-        false => format!("first undo the {what} {operation_id} by {caller}: {count}"),
+fn print_json(command: &Undo, report: &Report) -> Result<(), Failure> {
+    let shown = report
+        .kept
+        .iter()
+        .map(|kept| serde_json::json!({ "user_id": kept.user_id, "reason": kept.reason }));
+    let blockers = report.blockers.iter().map(|line| {
+        let Line { operation_id, caller, users, .. } = line;
+        serde_json::json!({ "operation_id": operation_id, "caller": caller, "users": users })
+    });
+    let mut answer = serde_json::json!({
+        "operation_id": command.operation, "dry_run": command.dry_run, "users": report.users,
+        "reverted": report.reverted, "kept": report.kept_count,
+        "first_kept": shown.collect::<Vec<_>>(), "blockers": blockers.collect::<Vec<_>>(),
+    });
+    if let Some(id) = &report.bulk_id {
+        answer["bulk_id"] = id.as_str().into();
     }
+    output::print_json(&answer)
 }

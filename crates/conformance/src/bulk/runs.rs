@@ -15,13 +15,25 @@ use crate::fixture::assertions::{ensure, equal};
 use crate::fixture::factory::Failure;
 
 /// All callers have all rights, except for one.
-fn may_change(caller: &str, _: &Tenant) -> bool {
-    caller != "gone"
+fn may_change(change: &BulkChange) -> bool {
+    change.caller != "gone"
 }
 
 /// Runs bulk changes on two servers until the one with this id has ended.
-async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, Failure> {
-    let context = directories[0].context(Tenant::DEFAULT, "web", "GetBulkChange", "");
+pub(super) async fn run(
+    directories: &[Arc<Directory>; 2],
+    id: &str,
+) -> Result<BulkChange, Failure> {
+    run_of(directories, &Tenant::DEFAULT, id).await
+}
+
+/// Runs bulk changes until that of a tenant has ended.
+pub(super) async fn run_of(
+    directories: &[Arc<Directory>; 2],
+    tenant: &Tenant,
+    id: &str,
+) -> Result<BulkChange, Failure> {
+    let context = directories[0].context(tenant.clone(), "web", "GetBulkChange", "");
     let ended = async {
         loop {
             let found = directories[0].bulk_change(&context, id).await?;
@@ -38,12 +50,12 @@ async fn run(directories: &[Arc<Directory>; 2], id: &str) -> Result<BulkChange, 
     }
 }
 
-fn directories(f: &Fixture) -> [Arc<Directory>; 2] {
+pub(super) fn directories(f: &Fixture) -> [Arc<Directory>; 2] {
     let ids = || Generator::new(Mode::Variable);
     [(); 2].map(|()| Arc::new(Directory::new(f.store.clone(), ids(), Limits::default())))
 }
 
-async fn start_by(
+pub(super) async fn start_by(
     directory: &Directory,
     caller: &str,
     request: StartBulkChange<'_>,
@@ -53,7 +65,7 @@ async fn start_by(
 }
 
 /// Creates users, of whom the first ones are disabled, deleted and merged.
-async fn users_in_all_states(
+pub(super) async fn users_in_all_states(
     f: &Fixture,
     count: i64,
 ) -> Result<Vec<polynym_directory::User>, Failure> {

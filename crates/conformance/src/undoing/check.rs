@@ -13,10 +13,11 @@ use crate::fixture::factory::Failure;
 /// The answer to an undoing.
 #[derive(Debug, PartialEq)]
 pub struct Answer {
-    reverted: u64,
-    kept: BTreeMap<LocalityId, String>,
+    pub reverted: u64,
+    /// Why users stay.
+    pub kept: BTreeMap<LocalityId, String>,
     /// The operations that are to be undone first.
-    blockers: BTreeMap<LocalityId, Vec<String>>,
+    pub blockers: BTreeMap<LocalityId, Vec<String>>,
 }
 
 impl History<'_> {
@@ -39,7 +40,7 @@ impl History<'_> {
         ensure(stays || !again.blockers.contains_key(id), format!("{id} is blocked: {again:?}"))
     }
 
-    /// Undoes an operation: as a dry run, then in earnest, and again.
+    /// Undoes an operation: as a dry run, then in earnest, by a bulk change or not, and again.
     pub async fn undo(&mut self, operation: &str) -> Result<Answer, Failure> {
         let now = self.f.now();
         let expected = self.histories.expected(operation, &self.users, now);
@@ -48,10 +49,13 @@ impl History<'_> {
         equal(&dry, &tried, "the dry run, and that for each user of the tenant")?;
         equal(&self.read_users().await?, &self.users, "the users after a dry run")?;
         let is_listed = self.f.now().as_millis() / 1_000 % 2 == 0;
-        let answer = self.answer(operation, false, is_listed).await?;
+        let is_loose = expected.values().any(|expected| *expected == Expected::Loose);
+        let answer = match self.tally.undone % 2 {
+            0 => self.answer(operation, false, is_listed).await?,
+            _ => self.undo_by_bulk(operation, &dry, is_loose).await?,
+        };
         let after = self.read_users().await?;
         self.check_frozen_server(&after).await?;
-        let is_loose = expected.values().any(|expected| *expected == Expected::Loose);
         if !is_loose {
             equal(&dry, &answer, "what the dry run told")?;
         }
@@ -177,7 +181,7 @@ impl History<'_> {
             answer.blockers.retain(|_, named| !named.is_empty());
             let ids = answer.kept.keys().chain(step.kept.iter().map(|(id, _)| id));
             ensure(ids.is_sorted(), format!("users out of order: {:?}", step.kept))?;
-            let reason = |(id, error): (LocalityId, Error)| (id, error.to_string());
+            let reason = |(id, error): (LocalityId, Error)| (id, error.reason().to_owned());
             answer.kept.extend(step.kept.into_iter().map(reason));
         }
         Ok(answer)

@@ -25,6 +25,8 @@ pub struct Tally {
     pub kept: u64,
     /// Users that were deleted, because an operation had created them.
     pub deleted: u64,
+    /// Operations that were undone by a bulk change.
+    pub by_bulk: u64,
     /// Users that nothing blocked any more once what was named was undone.
     pub unblocked: u64,
 }
@@ -36,6 +38,7 @@ impl Tally {
         self.reverted += other.reverted;
         self.kept += other.kept;
         self.deleted += other.deleted;
+        self.by_bulk += other.by_bulk;
         self.unblocked += other.unblocked;
     }
 
@@ -44,6 +47,7 @@ impl Tally {
             && self.reverted > 10
             && self.kept > 10
             && self.deleted > 2
+            && self.by_bulk > 10
             && self.unblocked > 0
     }
 }

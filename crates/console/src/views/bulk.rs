@@ -1,6 +1,7 @@
 //! Bulk changes.
 
-use polynym_presentation::action::bulk_words;
+use polynym_presentation::action::{bulk_words, undone};
+use polynym_presentation::blocker::{Blockers, Line};
 use polynym_presentation::state;
 use polynym_proto::v1;
 use v1::bulk_action::Action;
@@ -26,6 +27,12 @@ pub struct BulkView {
     pub filter: String,
     /// The number of listed users, such as `2 users`; empty without a list.
     pub listed: String,
+    /// The operation that it undoes; empty if it does something else.
+    pub undone: String,
+    /// The part of its users that had their turn, if their number is known.
+    pub percent: Option<i64>,
+    /// What has to be undone first.
+    pub blockers: Vec<Line>,
     /// What it does, such as `disable`.
     pub verb: &'static str,
     /// The attributes that it sets or removes, in words.
@@ -79,6 +86,9 @@ impl BulkView {
                 1 => "1 user".to_owned(),
                 users => format!("{users} users"),
             },
+            undone: action.and_then(undone).unwrap_or_default().to_owned(),
+            percent: (counts.checked * 100).checked_div(change.listed_users),
+            blockers: Blockers::of_bulk(&change.blockers),
             verb: verb(action),
             attributes: attributes(action),
             is_dry_run: change.validate_only,
@@ -103,7 +113,8 @@ impl BulkView {
 
     /// Whether it is a dry run that has ended, of a filter or of a list that is at hand.
     pub fn can_be_applied(&self, has_list: bool) -> bool {
-        self.is_dry_run && self.listed.is_empty() != has_list && !self.is_running()
+        let is_change = self.is_dry_run && self.undone.is_empty();
+        is_change && self.listed.is_empty() != has_list && !self.is_running()
     }
 
     /// Whether it runs.

@@ -1,5 +1,6 @@
 //! The encoded forms of bulk changes, in stores and in the API's messages.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
@@ -8,13 +9,14 @@ use prost::Message;
 use crate::encoded::decode::{read_tenant, read_time, read_value};
 use crate::encoded::encode::{time_message, value_message};
 use crate::encoded::error::WireError;
+use crate::error::Blocker;
 use crate::model::bulk::change::{
     BulkAction, BulkChange, BulkLease, BulkList, BulkState, BulkWait,
 };
-use crate::model::bulk::progress::{BulkBatch, BulkCounts, BulkFailure};
+use crate::model::bulk::progress::{BulkBatch, BulkBlocker, BulkCounts, BulkFailure};
 use crate::timestamp::Timestamp;
 use polynym_proto::v1;
-use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Disable, Enable, Undelete};
+use polynym_proto::v1::bulk_action::{Action, Attributes, Delete, Disable, Enable, Undelete, Undo};
 
 /// The bytes of an id.
 const ID_BYTES: usize = 16;
@@ -44,6 +46,13 @@ struct StoredChange {
     /// The digest of the list whose number of users is in `change`.
     #[prost(bytes = "vec", optional, tag = "9")]
     list_digest: Option<Vec<u8>>,
+    /// The users of earlier lists, which `change` counts too, and whether another list follows.
+    #[prost(uint64, tag = "10")]
+    met_before: u64,
+    #[prost(bool, tag = "11")]
+    is_partial: bool,
+    #[prost(message, repeated, tag = "12")]
+    blockers: Vec<StoredBlocker>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -52,6 +61,14 @@ struct StoredFailure {
     user: Vec<u8>,
     #[prost(string, tag = "2")]
     reason: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct StoredBlocker {
+    #[prost(message, optional, tag = "1")]
+    blocker: Option<v1::bulk_change::Blocker>,
+    #[prost(uint64, tag = "2")]
+    place: u64,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -83,6 +100,9 @@ impl BulkChange {
             wait_since: self.wait.as_ref().map(|wait| wait.since.as_millis()),
             undo_until: self.undo_until.map(Timestamp::as_millis),
             list_digest: self.list.map(|list| list.digest.to_be_bytes().to_vec()),
+            met_before: self.list.map_or(0, |list| list.met_before),
+            is_partial: self.list.is_some_and(|list| list.is_partial),
+            blockers: self.blockers.iter().map(stored_blocker).collect(),
         }
         .encode_to_vec()
     }
@@ -110,11 +130,17 @@ impl BulkChange {
         let list = |digest: Vec<u8>| {
             let digest = <[u8; 16]>::try_from(digest);
             let digest = digest.map_err(|_| WireError("a malformed digest".to_owned()))?;
-            Ok(BulkList { users: number(users), digest: u128::from_be_bytes(digest) })
+            Ok(BulkList {
+                users: number(users).saturating_sub(stored.met_before),
+                digest: u128::from_be_bytes(digest),
+                met_before: stored.met_before,
+                is_partial: stored.is_partial,
+            })
         };
         Ok(Self {
             list: stored.list_digest.map(list).transpose()?,
             failures: stored.failures.into_iter().map(failure).collect::<Result<_, WireError>>()?,
+            blockers: stored.blockers.into_iter().map(read_blocker).collect(),
             batch: BulkBatch {
                 users: decode_users(&stored.batch)?,
                 cursor: stored.cursor,
@@ -134,16 +160,22 @@ pub fn bulk_change_message(change: &BulkChange) -> v1::BulkChange {
         user_id: failure.user.to_string(),
         reason: failure.reason.clone(),
     };
-    v1::BulkChange { failures: change.failures.iter().map(failure).collect(), ..summary(change) }
+    let mut blockers: Vec<_> = change.blockers.iter().collect();
+    blockers.sort_by_key(|one| (one.place, Reverse(one.users)));
+    v1::BulkChange {
+        failures: change.failures.iter().map(failure).collect(),
+        blockers: blockers.into_iter().map(blocker_message).collect(),
+        ..summary(change)
+    }
 }
 
-/// A bulk change as the API's message, without its failures.
+/// A bulk change as the API's message, without its failures and what they are due to.
 pub fn summary(change: &BulkChange) -> v1::BulkChange {
     v1::BulkChange {
         bulk_id: change.id.clone(),
         tenant: change.tenant.as_str().to_owned(),
         filter: change.filter.clone(),
-        listed_users: change.list.map_or(0, |list| list.users as i64),
+        listed_users: change.list.map_or(0, |list| list.total() as i64),
         action: Some(action_message(&change.action)),
         validate_only: change.dry_run,
         state: state_message(change.state).into(),
@@ -151,6 +183,7 @@ pub fn summary(change: &BulkChange) -> v1::BulkChange {
         reason: change.reason.clone(),
         counts: Some(counts_message(&change.counts)),
         failures: Vec::new(),
+        blockers: Vec::new(),
         create_time: Some(time_message(change.create_time)),
         update_time: Some(time_message(change.update_time)),
         end_time: change.end_time.map(time_message),
@@ -172,6 +205,7 @@ fn read_summary(message: v1::BulkChange) -> Result<BulkChange, WireError> {
         reason: message.reason,
         counts: read_counts(message.counts.unwrap_or_default()),
         failures: Vec::new(),
+        blockers: Vec::new(),
         create_time: read_time(message.create_time),
         update_time: read_time(message.update_time),
         end_time: message.end_time.map(|time| read_time(Some(time))),
@@ -199,6 +233,7 @@ fn action_message(action: &BulkAction) -> v1::BulkAction {
                 remove: removed.map(|(name, _)| name.clone()).collect(),
             })
         }
+        BulkAction::Undo(operation_id) => Action::Undo(Undo { operation_id: operation_id.clone() }),
     };
     v1::BulkAction { action: Some(action) }
 }
@@ -221,7 +256,24 @@ fn read_action(message: Option<v1::BulkAction>) -> Result<BulkAction, WireError>
             }
             BulkAction::Attributes(edits)
         }
+        Action::Undo(Undo { operation_id }) => BulkAction::Undo(operation_id),
     })
+}
+
+fn stored_blocker(one: &BulkBlocker) -> StoredBlocker {
+    StoredBlocker { blocker: Some(blocker_message(one)), place: one.place }
+}
+
+fn read_blocker(stored: StoredBlocker) -> BulkBlocker {
+    let message = stored.blocker.unwrap_or_default();
+    let users = number(message.users);
+    let v1::bulk_change::Blocker { operation_id, caller, method, .. } = message;
+    BulkBlocker { blocker: Blocker { operation_id, caller, method }, users, place: stored.place }
+}
+
+fn blocker_message(one: &BulkBlocker) -> v1::bulk_change::Blocker {
+    let Blocker { operation_id, caller, method } = one.blocker.clone();
+    v1::bulk_change::Blocker { operation_id, caller, method, users: one.users as i64 }
 }
 
 const fn state_message(state: BulkState) -> v1::BulkChangeState {
@@ -305,7 +357,7 @@ mod tests {
             tenant: Tenant::DEFAULT,
             id: "bulk-1".to_owned(),
             filter: "state = ACTIVE".to_owned(),
-            list: Some(BulkList::new(&[user])),
+            list: Some(BulkList { met_before: 2, is_partial: true, ..BulkList::new(&[user]) }),
             action: BulkAction::Attributes(edits.into()),
             dry_run: true,
             state: BulkState::Failed,
@@ -318,6 +370,15 @@ mod tests {
                 failed: [("LIMIT_EXCEEDED".to_owned(), 4)].into(),
             },
             failures: vec![BulkFailure { user, reason: "LIMIT_EXCEEDED".to_owned() }],
+            blockers: vec![BulkBlocker {
+                blocker: Blocker {
+                    operation_id: "import-1".to_owned(),
+                    caller: "ann".to_owned(),
+                    method: "ImportUsers".to_owned(),
+                },
+                users: 3,
+                place: 1,
+            }],
             create_time: time,
             update_time: time,
             end_time: Some(time),
@@ -329,6 +390,8 @@ mod tests {
         };
         let key = (Tenant::DEFAULT.as_str(), "bulk-1");
         assert_eq!(BulkChange::decode(key, &change.encode()).unwrap(), change);
+        let undo = BulkChange { action: BulkAction::Undo("import-1".to_owned()), ..change.clone() };
+        assert_eq!(BulkChange::decode(key, &undo.encode()).unwrap(), undo);
         assert!(BulkChange::decode(key, &[]).is_err());
         for other in [("other", "bulk-1"), (key.0, "bulk-2")] {
             assert!(BulkChange::decode(other, &change.encode()).is_err(), "{other:?}");

@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use crate::error::{BulkError, Error};
-use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, BulkWait, MAX_RUNNING};
-use crate::model::bulk::progress::{BulkBatch, BulkEffect, BulkResults, add_failures};
+use crate::error::{BulkError, Error, Invalid};
+use crate::model::bulk::change::{
+    BulkChange, BulkLease, BulkList, BulkState, BulkWait, MAX_RUNNING,
+};
+use crate::model::bulk::progress::{
+    BulkBatch, BulkEffect, BulkResults, add_blockers, add_failures,
+};
 use crate::model::user::State;
 use crate::mutation::read_set::{
     DecideError, MutationReport, ReadRequest, ReadSet, Write, WriteSet,
@@ -42,11 +46,11 @@ pub enum BulkStep {
     Take(LocalityId),
     /// Takes a step of this server. Has no effect unless it has the lease.
     Run(LocalityId, RunStep),
-    /// Begins to undo it, or goes on: for [`LEASE`] it cannot be resumed. Rejected while it runs,
-    /// and until the last users of a stopped one have changed.
-    Undo,
-    /// Ends its undoing. These users of its last batch were undone: it has changed them, and does
-    /// not change them again.
+    /// Begins to undo it, or goes on: for [`LEASE`] it cannot be resumed. These users of its last
+    /// batch were undone: it has changed them, and does not change them again. Rejected while it
+    /// runs, and until the last users of a stopped one have changed.
+    Undo(Vec<LocalityId>),
+    /// Ends its undoing. These users of its last batch were undone.
     EndUndo(Vec<LocalityId>),
     /// Removes it, unless users may change by it or by its undoing.
     Remove,
@@ -74,6 +78,17 @@ pub struct BulkProgress {
     pub next: BulkBatch,
     /// Whether the server gives up its lease, so that other bulk changes run.
     pub releases_lease: bool,
+    /// The users that an undoing has found; none if it has not looked for any.
+    pub found: Option<FoundUsers>,
+}
+
+/// Users that an undoing has found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundUsers {
+    /// The users, in the order of their ids.
+    pub users: Arc<[LocalityId]>,
+    /// Whether there are more.
+    pub is_partial: bool,
 }
 
 impl BulkStep {
@@ -115,15 +130,16 @@ pub fn step(
             }
             Ok(changed(present, mutation, is_resumed, |change| change.resume(caller)))
         }
-        BulkStep::Undo => {
+        BulkStep::Undo(users) => {
             let present = stored.ok_or(Error::Bulk(BulkError::NotFound))?;
             check_undo(mutation, present)?;
             let undo_until = Some(mutation.now.time.plus(LEASE));
-            Ok(put(BulkChange { undo_until, lease: None, ..present.clone() }))
+            Ok(put(BulkChange { undo_until, lease: None, ..without_undone(present, users) }))
         }
         BulkStep::EndUndo(users) => {
             let undone = stored.filter(|present| present.undo_until.is_some());
-            Ok(undone.map_or_else(nothing, |present| end_undo(present, users)))
+            let ended = |present| BulkChange { undo_until: None, ..without_undone(present, users) };
+            Ok(undone.map_or_else(nothing, |present| put(ended(present))))
         }
         BulkStep::Remove => {
             let removed = stored.is_some_and(|present| present.is_at_rest(mutation.now.time));
@@ -165,11 +181,18 @@ fn run(mutation: &Mutation, present: &BulkChange, server: LocalityId, step: &Run
     let lease = lease(mutation, server);
     match step {
         RunStep::Renew => put(BulkChange { lease: Some(lease), ..present.clone() }),
-        RunStep::Save(progress) => changed(present, mutation, true, |change| {
-            save(mutation, change, progress);
-            let keeps_lease = change.is_running() && !progress.releases_lease;
-            change.lease = keeps_lease.then_some(lease);
-        }),
+        RunStep::Save(progress) => {
+            let mut write_set = changed(present, mutation, true, |change| {
+                save(mutation, change, progress);
+                let keeps_lease = change.is_running() && !progress.releases_lease;
+                change.lease = keeps_lease.then_some(lease);
+            });
+            let found = progress.found.as_ref().filter(|_| present.is_running());
+            write_set.writes.extend(
+                found.map(|found| Write::PutBulkUsers(present.id.clone(), found.users.clone())),
+            );
+            write_set
+        }
         RunStep::Wait(reason) => changed(present, mutation, true, |change| {
             let since = change.wait.as_ref().map_or(mutation.now.time, |wait| wait.since);
             let wait = BulkWait { reason: reason.clone(), since };
@@ -195,19 +218,24 @@ fn check_start(read_set: &ReadSet) -> Result<(), DecideError> {
 }
 
 /// Rejects undoing it while users change: an undoing that has passed them does not meet them again.
+/// An undoing is not undone: what it has done has the id of its operation.
 fn check_undo(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideError> {
+    if present.action.undone().is_some() {
+        let rule = "is an undoing, and an undoing cannot be undone: repeat what it has undone";
+        return Err(Error::invalid(Invalid::Field, "operation_id", rule).into());
+    }
     match present.is_running() || present.is_leased(mutation.now.time) {
         true => Err(Error::Bulk(BulkError::Running).into()),
         false => Ok(()),
     }
 }
 
-/// Ends the undoing of a bulk change, of whose last batch these users were undone.
-fn end_undo(present: &BulkChange, users: &[LocalityId]) -> WriteSet {
-    let mut after = BulkChange { undo_until: None, ..present.clone() };
+/// A bulk change of whose last batch these users were undone.
+fn without_undone(present: &BulkChange, users: &[LocalityId]) -> BulkChange {
+    let mut after = present.clone();
     after.batch.users.retain(|user| !users.contains(user));
     after.counts.changed += (present.batch.users.len() - after.batch.users.len()) as u64;
-    put(after)
+    after
 }
 
 /// Rejects resuming it while it is being undone: the undoing would meet only some of its users.
@@ -220,16 +248,17 @@ fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideE
 
 /// Rejects the undoing of a user if the bulk change was resumed meanwhile.
 pub fn check_undoing(mutation: &Mutation, read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
-    let present = stored_change(read_set, id)?;
-    present.map_or(Ok(()), |present| check_undo(mutation, present))
+    let present = read_set.bulk.undone.as_ref().ok_or_else(|| {
+        let undone_bulk_change = Some(id.into());
+        DecideError::NeedsReads(ReadRequest { undone_bulk_change, ..ReadRequest::default() })
+    })?;
+    present.as_ref().map_or(Ok(()), |present| check_undo(mutation, present))
 }
 
-/// The id of the bulk change that the decision on a change of a user reads.
-pub fn of_user(mutation: &Mutation) -> Option<&str> {
-    match mutation.user_change() {
-        Some(UserChange::Revert(reversal)) => reversal.is_bulk.then_some(&*reversal.operation_id),
-        _ => mutation.bulk.as_ref().map(|part| &*part.id),
-    }
+/// Whether a server may change users as a part of a bulk change.
+pub fn has_lease(read_set: &ReadSet, part: &BulkPart) -> Result<bool, DecideError> {
+    let present = stored_change(read_set, &part.id)?;
+    Ok(present.is_some_and(|present| is_owned(present, part.server)))
 }
 
 /// Whether this server runs it.
@@ -253,10 +282,16 @@ fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
 fn save(mutation: &Mutation, change: &mut BulkChange, progress: &BulkProgress) {
     change.counts.add(&progress.results.counts);
     add_failures(&mut change.failures, &progress.results.failures);
+    add_blockers(&mut change.blockers, &progress.results.blockers);
     change.wait = None;
     change.batch.users.clear();
     if change.is_running() {
         change.batch.clone_from(&progress.next);
+        if let Some(FoundUsers { users, is_partial }) = &progress.found {
+            let met_before = change.list.map_or(0, BulkList::total);
+            let is_partial = *is_partial;
+            change.list = Some(BulkList { met_before, is_partial, ..BulkList::new(users) });
+        }
         if change.batch.users.is_empty() && change.batch.is_last {
             change.end(BulkState::Completed, "", mutation.now.time);
         }
@@ -323,7 +358,7 @@ pub fn change_matching(
     change: &UserChange,
 ) -> Result<WriteSet, DecideError> {
     let unchanged = |effect| Ok(with_effect(WriteSet::unchanged(Some(id)), effect));
-    if !stored_change(read_set, &part.id)?.is_some_and(|present| is_owned(present, part.server)) {
+    if !has_lease(read_set, part)? {
         return unchanged(BulkEffect::Unmatched);
     }
     let record = match mutation.present(read_set, id) {
@@ -353,6 +388,7 @@ pub fn change_matching(
     Ok(with_effect(write_set, effect))
 }
 
-fn with_effect(write_set: WriteSet, effect: BulkEffect) -> WriteSet {
+/// A write set of a user with the effect of its bulk change.
+pub fn with_effect(write_set: WriteSet, effect: BulkEffect) -> WriteSet {
     WriteSet { report: MutationReport::BulkUser(effect), ..write_set }
 }

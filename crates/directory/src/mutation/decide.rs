@@ -47,8 +47,14 @@ impl Mutation {
             UserChange::Move(from, _) => users.push(*from),
             _ => {}
         }
-        let bulk_change = bulk::of_user(self).map(str::to_owned);
-        ReadRequest { users, claims, bulk_change, ..ReadRequest::default() }
+        let bulk_change = self.bulk.as_ref().map(|part| part.id.clone());
+        let undone_bulk_change = match change {
+            UserChange::Revert(reversal) if reversal.is_bulk => {
+                Some(reversal.operation_id.as_str().into())
+            }
+            _ => None,
+        };
+        ReadRequest { users, claims, bulk_change, undone_bulk_change, ..ReadRequest::default() }
     }
 
     /// Decides the mutation, or requests further reads. Pure: the same read set gives the same
@@ -160,7 +166,12 @@ impl Mutation {
         change: &UserChange,
     ) -> Result<WriteSet, DecideError> {
         if let Some(part) = &self.bulk {
-            return bulk::change_matching(self, read_set, id, part, change);
+            return match change {
+                UserChange::Revert(reversal) => {
+                    revert::revert_part(self, read_set, id, part, reversal)
+                }
+                _ => bulk::change_matching(self, read_set, id, part, change),
+            };
         }
         match change {
             UserChange::Create(new) => self.create(read_set, id, new),

@@ -43,6 +43,8 @@ pub struct OperationEvents<'v> {
     pub own: Vec<&'v Event>,
     /// The present forms of identifiers.
     pub renamed: Renamed<'v>,
+    /// The request that has undone the operation last, if one did.
+    pub undone_by: Option<LocalityId>,
 }
 
 impl OperationEvents<'_> {
@@ -138,6 +140,7 @@ impl<'v, 'r> Walk<'v, 'r> {
         let is_own = operation == self.reversal.operation_id;
         let is_undoing = event.origin.method == Origin::UNDO;
         if event.kind == EventKind::HistoryBegun || is_own && is_undoing {
+            self.events.undone_by = event.origin.request_id.filter(|_| is_own && is_undoing);
             return ControlFlow::Break(());
         }
         self.last = Some(event);

@@ -52,6 +52,8 @@ pub struct ReadRequest {
     pub members: bool,
     /// The id of a bulk change of the mutation's tenant.
     pub bulk_change: Option<String>,
+    /// The id of the bulk change of the mutation's tenant that is undone.
+    pub undone_bulk_change: Option<Box<str>>,
     /// Whether to count the running bulk changes of the mutation's tenant.
     pub running_bulk_changes: bool,
 }
@@ -115,7 +117,7 @@ pub enum Write {
     RemoveTenant,
     /// Stores a bulk change of the mutation's tenant. It is new if the read set does not have it.
     PutBulkChange(Box<BulkChange>),
-    /// Stores the users of a new bulk change by a list.
+    /// Stores the users of a bulk change by a list, in place of those that it had.
     PutBulkUsers(String, Arc<[LocalityId]>),
     /// Removes the bulk change with this id, and its list. The read set has it.
     RemoveBulkChange(String),

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use locality_uuid::LocalityId;
 
+use super::bulk::BulkPart;
 use super::{Mutation, bulk, user_edits};
 use crate::error::Error;
+use crate::model::bulk::progress::BulkEffect;
 use crate::model::claim::Claim;
 use crate::model::record::{Hold, Record};
 use crate::model::user::{State, User};
@@ -47,6 +49,44 @@ pub fn revert(
         .collect();
     let write_set = plan_writes(mutation, read_set, transitions, changes)?;
     Ok(WriteSet { report: MutationReport::Reverted(users), ..write_set })
+}
+
+/// Undoes an operation for a user as a part of a bulk change. A user who was undone together with
+/// another one by an earlier part counts as changed, as in a dry run. Changes nobody if the server
+/// has lost the lease.
+pub fn revert_part(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    part: &BulkPart,
+    reversal: &Reversal,
+) -> Result<WriteSet, DecideError> {
+    let unchanged = |effect| Ok(bulk::with_effect(WriteSet::unchanged(Some(id)), effect));
+    if !bulk::has_lease(read_set, part)? {
+        return unchanged(BulkEffect::Unmatched);
+    }
+    let write_set = match revert(mutation, read_set, id, reversal) {
+        Err(DecideError::Rejected(Error::UserNotFound)) => return unchanged(BulkEffect::Skipped),
+        outcome => outcome?,
+    };
+    let is_reverted = matches!(write_set.report, MutationReport::Reverted(_));
+    let effect = match is_reverted || is_undone_by_part(mutation, read_set, id, reversal)? {
+        true => BulkEffect::Changed,
+        false => BulkEffect::Unchanged,
+    };
+    Ok(bulk::with_effect(write_set, effect))
+}
+
+/// Whether the bulk change that the mutation is a part of has undone the operation for the user.
+fn is_undone_by_part(
+    mutation: &Mutation,
+    read_set: &ReadSet,
+    id: LocalityId,
+    reversal: &Reversal,
+) -> Result<bool, DecideError> {
+    let history_begins = mutation.policies.history_begins(mutation.now.earliest());
+    let undone_by = operation_events(read_set, id, reversal, history_begins)?.undone_by;
+    Ok(undone_by.is_some() && undone_by == mutation.origin.request_id)
 }
 
 /// A user before and after the undoing.

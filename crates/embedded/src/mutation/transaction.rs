@@ -191,6 +191,10 @@ impl<'t> Tables<'t> {
             let found = BulkTables::open(self.transaction)?.get(&mutation.tenant, &id)?;
             read_set.bulk.change = Some(found);
         }
+        if let Some(id) = needs.undone_bulk_change {
+            let found = BulkTables::open(self.transaction)?.get(&mutation.tenant, &id)?;
+            read_set.bulk.undone = Some(found);
+        }
         if needs.running_bulk_changes {
             let tables = BulkTables::open(self.transaction)?;
             read_set.bulk.running = Some(tables.count_running(&mutation.tenant)?);

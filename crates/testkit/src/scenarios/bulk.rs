@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use polynym_proto::v1;
-use polynym_proto::v1::bulk_action::{Action, Disable};
+use polynym_proto::v1::bulk_action::{Action, Disable, Undo};
 use polynym_proto::v1::{AttributeValue, BulkAction, BulkChange, BulkChangeState, attribute_value};
 use tokio::task::block_in_place;
 
@@ -17,6 +17,11 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 /// The action that disables users.
 pub fn disable() -> Option<BulkAction> {
     Some(BulkAction { action: Some(Action::Disable(Disable {})) })
+}
+
+/// The action that undoes an operation.
+pub fn undo(operation_id: &str) -> Option<BulkAction> {
+    Some(BulkAction { action: Some(Action::Undo(Undo { operation_id: operation_id.to_owned() })) })
 }
 
 /// Creates users without identities, whose attribute `n` is their number.

@@ -12,5 +12,7 @@ pub const fn changes(action: &Action, state: State) -> bool {
         Action::Delete(_) | Action::Attributes(_) => {
             matches!(state, State::Active | State::Disabled)
         }
+        // Its users are those of an operation.
+        Action::Undo(_) => false,
     }
 }

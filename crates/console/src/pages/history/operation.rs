@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::audit::{self, Changes};
 use super::period::{PAGE_SIZE, Period};
-use super::progress::{self, Undoing};
+use super::progress;
+use crate::change::Sent;
 use crate::console::Shared;
 use crate::prelude::*;
 
@@ -48,15 +49,24 @@ pub async fn preview(
     Path((tenant, operation)): Path<(String, String)>,
 ) -> Page {
     let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
-    progress::page(visit, permit, Undoing { tenant, operation, is_preview: true }).await
+    progress::page(visit, permit, tenant, operation).await
 }
 
-/// Undoes an operation. The same again goes on after an interruption.
+/// Has the server undo an operation, and leads to the page of the bulk change that does it.
 pub async fn undo(
-    State(shared): State<Arc<Shared>>,
     visit: Visit,
-    Path((tenant, operation)): Path<(String, String)>,
+    Path((tenant, operation_id)): Path<(String, String)>,
+    form: Form,
 ) -> Page {
-    let permit = shared.requests.of_session(&visit.session, &visit.caller)?;
-    progress::page(visit, permit, Undoing { tenant, operation, is_preview: false }).await
+    visit.require(Role::Admin)?;
+    let sent = Sent::new(visit, tenant, form)?;
+    let undo = v1::bulk_action::Undo { operation_id };
+    let request = v1::StartBulkChangeRequest {
+        action: Some(v1::BulkAction { action: Some(v1::bulk_action::Action::Undo(undo)) }),
+        request_id: sent.field("request_id"),
+        ..Default::default()
+    };
+    let answer = sent.client().registry().start_bulk_change(sent.call(request)?).await?;
+    let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
+    Ok(redirect(&format!("{}/bulk/{id}", sent.home())))
 }

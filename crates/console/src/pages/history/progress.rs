@@ -1,4 +1,4 @@
-//! The page of an undoing, which grows while users are read. It ends when the browser leaves.
+//! The preview of an undoing, which grows while users are read. It ends when the browser leaves.
 
 use std::time::{Duration, Instant};
 
@@ -6,6 +6,7 @@ use polynym_client::{Answers, Client};
 use polynym_presentation::blocker::{Blockers, Line};
 use polynym_proto::v1::undo_operation_response::Kept;
 use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
+use uuid::Uuid;
 
 use crate::change::problem::sentence;
 use crate::prelude::*;
@@ -18,27 +19,17 @@ const MAX_SHOWN: usize = 100;
 /// The time between two lines of progress.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// An operation that is undone.
-pub struct Undoing {
-    pub tenant: String,
-    pub operation: String,
-    /// Whether nothing changes.
-    pub is_preview: bool,
-}
-
 #[derive(Template)]
 #[template(path = "pages/history/undo.html")]
 struct UndoPage {
     frame: Frame,
     operation: String,
-    is_preview: bool,
     commands: Commands,
 }
 
 #[derive(Template)]
 #[template(path = "pages/history/progress.html")]
 struct Progress {
-    is_preview: bool,
     users: i64,
     reverted: i64,
 }
@@ -49,7 +40,8 @@ struct Progress {
 struct Undone {
     home: String,
     operation: String,
-    is_preview: bool,
+    /// The id of the request that undoes it.
+    request_id: Uuid,
     users: i64,
     reverted: i64,
     kept: Vec<KeptUser>,
@@ -78,18 +70,16 @@ struct Run {
     _permit: RequestPermit,
 }
 
-/// Begins to undo an operation, and answers with a page that grows.
-pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page {
+/// Begins to look what undoing an operation would do, and answers with a page that grows.
+pub async fn page(visit: Visit, permit: RequestPermit, tenant: String, operation: String) -> Page {
     visit.require(Role::Admin)?;
-    let Undoing { tenant, operation, is_preview } = undoing;
     let request = UndoOperationRequest {
         tenant: tenant.clone(),
         operation_id: operation.clone(),
-        validate_only: is_preview,
+        validate_only: true,
         ..Default::default()
     };
-    let mut cli = vec!["undo", &operation, "--tenant", &tenant];
-    cli.extend(is_preview.then_some("--dry-run"));
+    let cli = ["undo", &operation, "--tenant", &tenant, "--dry-run"];
     let commands = Commands::from_request(&cli, &request);
     let frame = visit.frame(&tenant);
     let client = visit.client(&tenant);
@@ -97,7 +87,7 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
     let undone = Undone {
         home: frame.home(),
         operation: operation.clone(),
-        is_preview,
+        request_id: Uuid::new_v4(),
         users: 0,
         reverted: 0,
         kept: Vec::new(),
@@ -114,7 +104,7 @@ pub async fn page(visit: Visit, permit: RequestPermit, undoing: Undoing) -> Page
         shown: Instant::now(),
         _permit: permit,
     };
-    Ok(render_in_parts(&UndoPage { frame, operation, is_preview, commands }, run))
+    Ok(render_in_parts(&UndoPage { frame, operation, commands }, run))
 }
 
 impl Parts for Run {
@@ -129,8 +119,8 @@ impl Parts for Run {
                     self.kept.extend(answer.kept.into_iter().take(room));
                     if self.shown.elapsed() >= INTERVAL {
                         self.shown = Instant::now();
-                        let Undone { is_preview, users, reverted, .. } = *undone;
-                        return html(&Progress { is_preview, users, reverted }).ok();
+                        let Undone { users, reverted, .. } = *undone;
+                        return html(&Progress { users, reverted }).ok();
                     }
                 }
                 Ok(None) => return self.end().await,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::progress::{BulkBatch, BulkCounts, BulkFailure};
+use super::progress::{BulkBatch, BulkBlocker, BulkCounts, BulkFailure};
 use crate::model::attribute::Value;
 use crate::model::tenant::Tenant;
 use crate::timestamp::Timestamp;
@@ -28,7 +28,7 @@ pub struct BulkChange {
     pub id: String,
     /// The filter. With a list it is empty.
     pub filter: String,
-    /// The list of its users, if it has one.
+    /// The list of its users, if it has one. An undoing has a list once it has found them.
     pub list: Option<BulkList>,
     /// The change.
     pub action: BulkAction,
@@ -44,6 +44,8 @@ pub struct BulkChange {
     pub counts: BulkCounts,
     /// The first users that failed.
     pub failures: Vec<BulkFailure>,
+    /// What has to be undone before the users that an undoing leaves as they are.
+    pub blockers: Vec<BulkBlocker>,
     /// The time when it was started.
     pub create_time: Timestamp,
     /// The time when its state or progress last changed.
@@ -69,6 +71,10 @@ pub struct BulkList {
     pub users: u64,
     /// A hash of their ids, by which another list with the same id is refused.
     pub digest: u128,
+    /// The users that an undoing has found and met before these.
+    pub met_before: u64,
+    /// Whether an undoing looks for further users after these.
+    pub is_partial: bool,
 }
 
 impl BulkList {
@@ -78,7 +84,13 @@ impl BulkList {
     /// The list of these users.
     pub fn new(users: &[LocalityId]) -> Self {
         let bytes: Vec<u8> = users.iter().flat_map(|id| *id.as_bytes()).collect();
-        Self { users: users.len() as u64, digest: xxh3_128(&bytes) }
+        let digest = xxh3_128(&bytes);
+        Self { users: users.len() as u64, digest, met_before: 0, is_partial: false }
+    }
+
+    /// The number of all users that are known.
+    pub const fn total(self) -> u64 {
+        self.met_before + self.users
     }
 
     /// The number of batches.
@@ -118,6 +130,18 @@ pub enum BulkAction {
     Undelete,
     /// Sets attributes, and removes those without a value.
     Attributes(BTreeMap<String, Option<Value>>),
+    /// Undoes the operation with this id for the user. Such a bulk change finds its users.
+    Undo(String),
+}
+
+impl BulkAction {
+    /// The operation that is undone.
+    pub fn undone(&self) -> Option<&str> {
+        match self {
+            Self::Undo(operation_id) => Some(operation_id),
+            _ => None,
+        }
+    }
 }
 
 /// The state of a bulk change.
@@ -148,6 +172,7 @@ impl BulkChange {
             reason: String::new(),
             counts: BulkCounts::default(),
             failures: Vec::new(),
+            blockers: Vec::new(),
             create_time: now,
             update_time: now,
             end_time: None,
@@ -188,10 +213,10 @@ impl BulkChange {
         }
     }
 
-    /// Whether both make the same change.
+    /// Whether both make the same change. The users of undoings follow from their operation.
     pub fn is_same_change(&self, other: &Self) -> bool {
-        (&self.filter, self.list, &self.action, self.dry_run)
-            == (&other.filter, other.list, &other.action, other.dry_run)
+        (&self.filter, &self.action, self.dry_run) == (&other.filter, &other.action, other.dry_run)
+            && (self.list == other.list || self.action.undone().is_some())
     }
 
     /// Stops it at `now`, whichever server runs it.

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use locality_uuid::LocalityId;
 
+use crate::error::Blocker;
+
 /// The failures that a bulk change keeps, and their bytes.
 const MAX_FAILURES: usize = 1_000;
 const MAX_FAILURE_BYTES: usize = 40 << 10;
 /// The bytes of a failure besides its reason.
 const FAILURE_BYTES: usize = 24;
+/// The operations and callers that a bulk change names as what has to be undone first.
+const MAX_BLOCKERS: usize = 20;
 
 /// The numbers of users by result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +56,17 @@ pub struct BulkFailure {
     pub reason: String,
 }
 
+/// Changes that keep users from being undone: those of an operation and a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkBlocker {
+    /// Whose changes they are.
+    pub blocker: Blocker,
+    /// The users.
+    pub users: u64,
+    /// How many others are undone before it, at most.
+    pub place: u64,
+}
+
 /// Users whose turn it is, and the position of the search after them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BulkBatch {
@@ -70,6 +85,8 @@ pub struct BulkResults {
     pub counts: BulkCounts,
     /// The users that failed.
     pub failures: Vec<BulkFailure>,
+    /// What keeps users from being undone.
+    pub blockers: Vec<BulkBlocker>,
 }
 
 impl BulkResults {
@@ -87,6 +104,15 @@ impl BulkResults {
     pub fn fail(&mut self, user: LocalityId, reason: &str) {
         *self.counts.failed.entry(reason.to_owned()).or_default() += 1;
         self.failures.push(BulkFailure { user, reason: reason.to_owned() });
+    }
+
+    /// Adds what keeps a user from being undone, the last one first.
+    pub fn block(&mut self, blockers: &[Blocker]) {
+        let found = blockers.iter().zip(0..);
+        let found: Vec<_> = found
+            .map(|(blocker, place)| BulkBlocker { blocker: blocker.clone(), users: 1, place })
+            .collect();
+        add_blockers(&mut self.blockers, &found);
     }
 }
 
@@ -115,6 +141,24 @@ pub(crate) fn add_failures(list: &mut Vec<BulkFailure>, more: &[BulkFailure]) {
     }
 }
 
+/// Adds blockers to a list as far as it has room.
+pub(crate) fn add_blockers(list: &mut Vec<BulkBlocker>, more: &[BulkBlocker]) {
+    for new in more {
+        let is_same = |known: &BulkBlocker| {
+            let (known, new) = (&known.blocker, &new.blocker);
+            (&known.operation_id, &known.caller) == (&new.operation_id, &new.caller)
+        };
+        match list.iter().position(is_same) {
+            Some(known) => {
+                list[known].users += new.users;
+                list[known].place = list[known].place.max(new.place);
+            }
+            None if list.len() < MAX_BLOCKERS => list.push(new.clone()),
+            None => {}
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +177,25 @@ mod tests {
         let mut long = Vec::new();
         add_failures(&mut long, &vec![failure(&"R".repeat(1_000)); 100]);
         assert_eq!(long.len(), MAX_FAILURE_BYTES / 1_024);
+    }
+
+    #[test]
+    fn the_list_of_blockers_is_bounded() {
+        let blocker = |operation_id: &str| Blocker {
+            operation_id: operation_id.to_owned(),
+            caller: "ann".to_owned(),
+            method: String::new(),
+        };
+        let (mut list, mut results) = (Vec::new(), BulkResults::default());
+        results.block(&[blocker("a"), blocker("b")]);
+        results.block(&[blocker("b")]);
+        for _ in 0..2 {
+            add_blockers(&mut list, &results.blockers);
+        }
+        let numbers = |one: &BulkBlocker| (one.users, one.place);
+        assert_eq!(list.iter().map(numbers).collect::<Vec<_>>(), [(2, 0), (4, 1)]);
+        (0..100).for_each(|n| results.block(&[blocker(&n.to_string())]));
+        add_blockers(&mut list, &results.blockers);
+        assert_eq!(list.len(), MAX_BLOCKERS);
     }
 }

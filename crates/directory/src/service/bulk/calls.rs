@@ -20,11 +20,14 @@ use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::mutate::write::idempotency_key;
 use crate::service::parse::parse_user_id;
 use crate::service::purpose::{check_bulk_id, check_operation_id, check_operation_time};
+use crate::service::transfer::undo::check_operation;
 use crate::size;
 use crate::tenant_cache::KnownTenant;
 
 /// The users of a list, before those that are named again are dropped.
 const MAX_LISTED: usize = 50_000;
+/// The field with the operation that is undone.
+const UNDONE: &str = "action.undo.operation_id";
 /// The attributes that a bulk change sets and removes, and their bytes.
 const MAX_ATTRIBUTES: usize = 100;
 const MAX_ATTRIBUTE_BYTES: usize = 8 << 10;
@@ -66,7 +69,7 @@ impl Directory {
         let context = &call.context;
         context.purpose.check_new(context.now.time)?;
         let id = bulk_id(context, request.id)?;
-        check_action(&request.action)?;
+        check_action(&request)?;
         let (filter, users) = match request.users {
             BulkUsers::Matching(filter) => (filter, None),
             BulkUsers::Listed(ids) => ("", Some(read_list(ids)?)),
@@ -75,6 +78,10 @@ impl Directory {
         let known = self.tenant_to_change(&call).await?;
         if let BulkAction::Attributes(edits) = &request.action {
             known.policies.check_types(values(edits))?;
+        }
+        if let BulkAction::Undo(operation_id) = &request.action {
+            check_operation(UNDONE, operation_id, &known)?;
+            self.check_undone(&call, &id, operation_id, request.dry_run).await?;
         }
 
         let tenant = context.tenant.clone();
@@ -94,6 +101,29 @@ impl Directory {
             tracing::warn!(%tenant, %error, "old bulk changes are kept until the next one starts");
         }
         Ok(started)
+    }
+
+    /// Checks that an operation is not a bulk change that runs, unless its undoing was started
+    /// before. Otherwise nobody resumes it until the undoing begins.
+    async fn check_undone(
+        &self,
+        call: &MutationCall<'_>,
+        id: &str,
+        operation_id: &str,
+        dry_run: bool,
+    ) -> Result<(), Error> {
+        if id == operation_id {
+            let rule = "is the id of the bulk change itself: an undoing has one of its own";
+            return Err(Error::invalid(Invalid::Field, UNDONE, rule));
+        }
+        let (changes, tenant) = (&self.backend.bulk_changes, &call.context.tenant);
+        let is_known = changes.bulk_change(tenant, id).await?.is_some();
+        let undone = changes.bulk_change(tenant, operation_id).await?;
+        if undone.is_some_and(|undone| !undone.dry_run && !is_known) {
+            let call = MutationCall { dry_run, ..call.clone() };
+            self.bulk_call(call, operation_id, BulkStep::Undo(Vec::new())).await?;
+        }
+        Ok(())
     }
 
     /// Stops a bulk change after the users whose turn it is, unless it has ended.
@@ -248,8 +278,21 @@ fn read_list(ids: &[String]) -> Result<Arc<[LocalityId]>, Error> {
     Ok(users.into())
 }
 
-fn check_action(action: &BulkAction) -> Result<(), Error> {
-    let BulkAction::Attributes(edits) = action else { return Ok(()) };
+fn check_action(request: &StartBulkChange<'_>) -> Result<(), Error> {
+    match (&request.action, request.users) {
+        (BulkAction::Undo(operation_id), BulkUsers::Matching("")) => {
+            check_operation_id(UNDONE, operation_id)
+        }
+        (BulkAction::Undo(_), _) => {
+            let rule = "finds its users: name neither a filter nor users";
+            Err(Error::invalid(Invalid::Field, "action.undo", rule))
+        }
+        (BulkAction::Attributes(edits), _) => check_edits(edits),
+        _ => Ok(()),
+    }
+}
+
+fn check_edits(edits: &BTreeMap<String, Option<Value>>) -> Result<(), Error> {
     let invalid = |rule: String| Error::invalid(Invalid::Field, "action.attributes", rule);
     if edits.is_empty() {
         return Err(invalid("name an attribute to set or to remove".to_owned()));

@@ -11,7 +11,7 @@ use tokio::task::{self, JoinError, JoinSet};
 use super::queue::Queue;
 use super::turn::BulkRunner;
 use crate::error::Error;
-use crate::model::tenant::Tenant;
+use crate::model::bulk::change::BulkChange;
 use crate::service::Directory;
 use crate::stores::BulkChangeKey;
 
@@ -24,8 +24,8 @@ const REMOVAL_INTERVAL: Duration = Duration::from_secs(30);
 /// Bulk changes that one search finds for removal.
 const REMOVAL_LIMIT: usize = 1_000;
 
-/// Whether the caller of a bulk change may still change users of its tenant.
-pub type MayChangeUsers = Arc<dyn Fn(&str, &Tenant) -> bool + Send + Sync>;
+/// Whether the caller of a bulk change may still make it.
+pub type MayChangeUsers = Arc<dyn Fn(&BulkChange) -> bool + Send + Sync>;
 
 impl Directory {
     /// Runs the bulk changes of all tenants in tasks. Safe on several servers.

@@ -103,12 +103,12 @@ impl BulkRunner {
         change: &BulkChange,
         releases_lease: bool,
     ) -> Result<Option<BulkChange>, Error> {
-        if !(self.may_change)(&change.caller, &change.tenant) {
+        if !(self.may_change)(change) {
             return self.step(key, self.end(BulkState::Stopped, "ROLE_DENIED")).await;
         }
         let progress = tokio::select! {
             progress = self.progress(change, releases_lease) => progress,
-            () = self.keep_lease(key) => return Ok(None),
+            () = self.keep_lease(key, change) => return Ok(None),
         };
         let (tenant, bulk) = key;
         let step = match progress {
@@ -128,12 +128,17 @@ impl BulkRunner {
         self.step(key, step).await
     }
 
-    /// Renews the lease until another server has taken over.
-    async fn keep_lease(&self, key: &BulkChangeKey) {
+    /// Renews the lease, and the right to undo a bulk change, until another server has taken over.
+    async fn keep_lease(&self, key: &BulkChangeKey, change: &BulkChange) {
         loop {
             self.directory.clock.sleep(RENEW_INTERVAL).await;
             match self.step(key, BulkStep::Run(self.server, RunStep::Renew)).await {
-                Ok(Some(_)) => {}
+                Ok(Some(_)) => {
+                    if let Err(error) = self.begin_undoing(change).await {
+                        let ((tenant, bulk), error) = (key, error.with_causes());
+                        tracing::warn!(%tenant, bulk, %error, "an undoing may not go on");
+                    }
+                }
                 Ok(None) => return,
                 Err(error) => {
                     let ((tenant, bulk), error) = (key, error.with_causes());
@@ -149,17 +154,24 @@ impl BulkRunner {
         change: &BulkChange,
         releases_lease: bool,
     ) -> Result<BulkProgress, Error> {
-        let filter = match change.list {
-            Some(_) => None,
-            None => Some(Arc::new(self.directory.parse_filter(&change.filter).await?)),
+        let mut undone = self.begin_undoing(change).await?;
+        let filter = match (change.list, &undone) {
+            (None, None) => Some(Arc::new(self.directory.parse_filter(&change.filter).await?)),
+            _ => None,
         };
-        let results = self.change_batch(change, filter.as_ref()).await?;
-        let next = self.next_batch(change, filter.as_deref()).await?;
-        Ok(BulkProgress { results, next, releases_lease })
+        let results = self.change_batch(change, filter.as_ref(), undone.as_mut()).await?;
+        let Some(undone) = undone else {
+            let next = self.next_batch(change, filter.as_deref()).await?;
+            return Ok(BulkProgress { results, next, releases_lease, found: None });
+        };
+        let (next, found) = self.next_undone(change, &undone).await?;
+        let is_end = next.users.is_empty() && next.is_last;
+        self.note_undone(change, undone, is_end).await?;
+        Ok(BulkProgress { results, next, releases_lease, found })
     }
 
     /// The users after the present batch.
-    async fn next_batch(
+    pub(super) async fn next_batch(
         &self,
         change: &BulkChange,
         filter: Option<&Filter>,
@@ -176,18 +188,16 @@ impl BulkRunner {
 
     /// The users of the list after the present batch. The cursor is the number of their batch.
     async fn next_listed(&self, change: &BulkChange) -> Result<BulkBatch, Error> {
-        let batch = match &*change.batch.cursor {
-            [] => 0,
-            bytes => u32::from_be_bytes(bytes.try_into().map_err(|_| lost_list())?),
-        };
+        let batch = next_row(&change.batch)?;
         let changes = &self.directory.backend.bulk_changes;
-        let users = changes.listed_users(&change.tenant, &change.id, batch).await?;
+        let users = changes.listed_users(&change.tenant, &change.id, batch as u32).await?;
         if users.is_empty() {
             return Err(lost_list());
         }
         let next = batch + 1;
-        let is_last = u64::from(next) >= change.list.map_or(0, BulkList::batches);
-        Ok(BulkBatch { users, cursor: next.to_be_bytes().to_vec(), is_last })
+        let is_end = |list: BulkList| next >= list.batches() && !list.is_partial;
+        let is_last = change.list.is_none_or(is_end);
+        Ok(BulkBatch { users, cursor: (next as u32).to_be_bytes().to_vec(), is_last })
     }
 
     fn end(&self, state: BulkState, reason: &str) -> BulkStep {
@@ -195,7 +205,7 @@ impl BulkRunner {
     }
 
     /// Takes a step. Returns the bulk change after it; none if another server has taken over.
-    async fn step(
+    pub(super) async fn step(
         &self,
         (tenant, id): &BulkChangeKey,
         step: BulkStep,
@@ -209,7 +219,15 @@ impl BulkRunner {
     }
 }
 
-fn lost_list() -> Error {
+/// The number of the next row of the list.
+pub(super) fn next_row(batch: &BulkBatch) -> Result<u64, Error> {
+    match &*batch.cursor {
+        [] => Ok(0),
+        bytes => Ok(u32::from_be_bytes(bytes.try_into().map_err(|_| lost_list())?).into()),
+    }
+}
+
+pub(super) fn lost_list() -> Error {
     Error::Internal("a bulk change without a part of its list".into())
 }
 

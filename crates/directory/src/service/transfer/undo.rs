@@ -1,7 +1,7 @@
 //! Undoes an operation, such as an import: its users, or some, become what they were before, unless
 //! somebody changed them since.
 
-mod operation_users;
+pub mod operation_users;
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -119,20 +119,14 @@ impl Directory {
     ) -> Result<Undo, Error> {
         let listed = listed(user_ids)?;
         let known = self.tenant_to_change(call).await?;
-        let fault = match operation_id {
-            "" => Some("is the id of an operation, such as an import"),
-            _ if known.policies.history_retention.is_zero() => {
-                Some("cannot be undone: the tenant keeps no history")
-            }
-            _ => None,
-        };
-        if let Some(fault) = fault {
-            return Err(Error::invalid(Invalid::Field, "operation_id", fault));
-        }
+        check_operation("operation_id", operation_id, &known)?;
         let bulk = self.backend.bulk_changes.bulk_change(&call.context.tenant, operation_id);
         // A dry run has changed nobody.
         let bulk = match bulk.await?.filter(|bulk| !bulk.dry_run) {
-            Some(_) => Some(self.bulk_call(call.clone(), operation_id, BulkStep::Undo).await?),
+            Some(_) => {
+                let step = BulkStep::Undo(Vec::new());
+                Some(self.bulk_call(call.clone(), operation_id, step).await?)
+            }
             None => None,
         };
         let undone = |bulk: BulkChange| UndoneBulk {
@@ -212,7 +206,7 @@ impl Undo {
             Some(bulk) if now.duration_since(bulk.renewed) >= RENEW_INTERVAL => bulk.renewed = now,
             _ => return Ok(()),
         }
-        self.bulk_step(BulkStep::Undo).await
+        self.bulk_step(BulkStep::Undo(Vec::new())).await
     }
 
     /// Gives the right to undo a bulk change up.
@@ -250,6 +244,21 @@ impl Undo {
         let kind = MutationKind::User(id, UserChange::Revert(reversal));
         Ok(Mutation { rules, ..self.directory.mutation(call, kind, self.known.clone())? })
     }
+}
+
+/// Checks that an operation of a tenant can be undone.
+///
+/// # Errors
+/// [`Error::Invalid`] if there is no id, or the tenant keeps no history.
+pub fn check_operation(field: &str, operation_id: &str, known: &KnownTenant) -> Result<(), Error> {
+    let fault = match operation_id {
+        "" => "is the id of an operation, such as an import",
+        _ if known.policies.history_retention.is_zero() => {
+            "cannot be undone: the tenant keeps no history"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::invalid(Invalid::Field, field, fault))
 }
 
 /// The users of a request, each once; none if it names none.

@@ -131,7 +131,11 @@ fn around_mark(bytes: &[u8]) -> Option<String> {
 async fn calls_are_counted(server: &Server) {
     let mut client = Client::connect(&server.url).await;
     let counted = client.usage(v1::GetUsageRequest::default()).await.unwrap();
-    for method in CHANGES.iter().map(|change| method(change.row)).chain(["UndoOperation"]) {
+    for method in CHANGES
+        .iter()
+        .map(|change| method(change.row))
+        .chain(["UndoOperation", method("bulk undo")])
+    {
         let count = counted.get(&format!("calls.{method}.OK"));
         assert!(count.is_some_and(|count| *count > 0), "{method}: {counted:?}");
     }

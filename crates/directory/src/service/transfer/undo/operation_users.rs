@@ -68,6 +68,14 @@ impl OperationUsers {
         users
     }
 
+    /// Those with greater ids than this user.
+    #[must_use]
+    pub fn after(mut self, user: Option<LocalityId>) -> Self {
+        self.after = user;
+        self.begin_round();
+        self
+    }
+
     /// Whether all were returned.
     pub const fn is_at_end(&self) -> bool {
         self.is_at_end
