@@ -3,6 +3,7 @@
 //! Tests of one store alone are beside that store.
 
 mod bulk;
+mod delivery;
 mod feed;
 mod fixture;
 mod inboxes;
@@ -49,6 +50,10 @@ pub fn cases() -> Vec<Case> {
             case(bulk::runs::a_caller_without_rights_changes_nobody),
             case(bulk::runs::an_id_is_used_again_for_another_bulk_change),
             case(bulk::runs::listed_users_change),
+            case(delivery::one_server_delivers),
+            case(delivery::a_paused_delivery_is_not_taken),
+            case(delivery::events_are_delivered_again_beside_those_that_wait),
+            case(delivery::a_tenant_has_few_deliveries),
             case(undoing::undone_operations_agree_with_a_model),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{BulkError, Error};
-use crate::model::bulk::change::{BulkChange, BulkLease, BulkState, BulkWait, MAX_RUNNING};
+use crate::model::bulk::change::{BulkChange, BulkState, BulkWait, MAX_RUNNING};
+use crate::model::bulk::lease::Lease;
 use crate::model::bulk::progress::{BulkBatch, BulkEffect, BulkResults, add_failures};
 use crate::model::user::State;
 use crate::mutation::read_set::{
@@ -245,8 +246,8 @@ fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteS
     changed(present, mutation, true, |change| change.lease = Some(lease(mutation, server)))
 }
 
-fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
-    BulkLease { owner, until: mutation.now.time.plus(LEASE) }
+fn lease(mutation: &Mutation, owner: LocalityId) -> Lease {
+    Lease { owner, until: mutation.now.time.plus(LEASE) }
 }
 
 /// Records progress. A bulk change that was stopped meanwhile does not get another batch.

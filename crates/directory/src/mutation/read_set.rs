@@ -8,15 +8,14 @@ use locality_uuid::LocalityId;
 
 use crate::error::{Error, NotUndone};
 use crate::history_part::{HistoryEvents, HistoryPart};
-use crate::model::bulk::change::BulkChange;
-use crate::model::bulk::progress::BulkEffect;
-use crate::model::bulk::reads::BulkReads;
+use crate::model::bulk::{change::BulkChange, progress::BulkEffect, reads::BulkReads};
 use crate::model::claim::{Claim, ClaimWrite};
+use crate::model::delivery::{reads::DeliveryReads, record::EventDelivery};
 use crate::model::event::Event;
 use crate::model::imported_user::Imported;
 use crate::model::merge_report::{NotRestored, Preview};
 use crate::model::notice::Notice;
-use crate::model::ownership::Ownership;
+use crate::model::ownership::{Ownership, Takeover};
 use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
@@ -34,6 +33,8 @@ pub struct ReadSet {
     has_members: Option<bool>,
     /// The bulk changes of the mutation's tenant.
     pub bulk: BulkReads,
+    /// The deliveries of the mutation's tenant.
+    pub deliveries: DeliveryReads,
     is_optimistic: bool,
 }
 
@@ -54,6 +55,10 @@ pub struct ReadRequest {
     pub bulk_change: Option<String>,
     /// Whether to count the running bulk changes of the mutation's tenant.
     pub running_bulk_changes: bool,
+    /// The id of a delivery of the mutation's tenant.
+    pub delivery: Option<Box<str>>,
+    /// Whether to count the deliveries of the mutation's tenant.
+    pub count_deliveries: bool,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
@@ -119,18 +124,13 @@ pub enum Write {
     PutBulkUsers(String, Arc<[LocalityId]>),
     /// Removes the bulk change with this id, and its list. The read set has it.
     RemoveBulkChange(String),
+    /// Stores a delivery of the mutation's tenant. It is new if the read set does not have it.
+    PutDelivery(Box<EventDelivery>),
+    /// Removes the delivery with this id. The read set has it.
+    RemoveDelivery(String),
     /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
     Count(String),
-}
-
-/// The loss of an unverified identity to another user, who verified it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Takeover {
-    /// The user who has the identity now.
-    pub winner: LocalityId,
-    /// The user who had it before.
-    pub loser: LocalityId,
 }
 
 /// The answer to the caller of a mutation.
@@ -171,6 +171,8 @@ pub enum MutationReport {
     BulkChange(Box<BulkChange>),
     /// The effect of a bulk change on the user.
     BulkUser(BulkEffect),
+    /// The present delivery.
+    Delivery(Box<EventDelivery>),
 }
 
 impl MutationReport {
