@@ -28,6 +28,7 @@ use polynym::telemetry;
 use polynym_access::Access;
 use polynym_cli::Failure;
 use polynym_cli::config::Flags;
+use polynym_deliver::AddressPolicy;
 use polynym_directory::{Backend, Directory, EventFeed, Limits};
 use polynym_identifier as identifier;
 use polynym_transport as transport;
@@ -186,6 +187,7 @@ async fn serve(
         directory.clone(),
         access,
         options(settings),
+        AddressPolicy::new(settings.delivery_allow.clone()),
         readiness.clone(),
         stopped,
     );

@@ -22,6 +22,7 @@ use polynym_transport::StreamPermit;
 use v1::renormalize_response::Problem as ProblemMessage;
 
 mod backup;
+mod delivery;
 mod duplicates;
 mod export;
 mod import;

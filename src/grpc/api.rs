@@ -9,19 +9,25 @@ use super::authorization::permitted_tenant;
 use super::batches::BatchPermits;
 use super::purpose;
 use polynym_access::Call;
+use polynym_deliver::Deliverer;
 use polynym_directory::{Directory, Error, MutationCall, RequestContext, Tenant};
 use polynym_transport::protocol;
 
 pub struct Api {
     pub directory: Arc<Directory>,
+    pub deliverer: Arc<Deliverer>,
     pub batch_permits: BatchPermits,
     /// Whether the server is stopping.
     pub stopping: watch::Receiver<bool>,
 }
 
 impl Api {
-    pub fn new(directory: Arc<Directory>, stopping: watch::Receiver<bool>) -> Self {
-        Self { directory, batch_permits: BatchPermits::default(), stopping }
+    pub fn new(
+        directory: Arc<Directory>,
+        deliverer: Arc<Deliverer>,
+        stopping: watch::Receiver<bool>,
+    ) -> Self {
+        Self { directory, deliverer, batch_permits: BatchPermits::default(), stopping }
     }
 
     /// The context of a call in a tenant that its caller may work in.

@@ -188,7 +188,7 @@ pub fn history(request: &v1::ListHistoryRequest) -> Result<HistoryRequest<'_>, E
         user,
         from: optional_timestamp("from", request.from.as_ref())?,
         to: optional_timestamp("to", request.to.as_ref())?,
-        kinds: kinds(&request.types)?,
+        kinds: event_kinds(&request.types)?,
         page_size: request.page_size,
         page_token: &request.page_token,
     })
@@ -211,7 +211,7 @@ pub fn events(request: &v1::ListEventsRequest) -> Result<EventsRequest<'_>, Erro
     Ok(EventsRequest {
         from: optional_timestamp("from", request.from.as_ref())?,
         to: optional_timestamp("to", request.to.as_ref())?,
-        kinds: kinds(&request.types)?,
+        kinds: event_kinds(&request.types)?,
         caller: &request.caller,
         operation_id: &request.operation_id,
         reason: &request.reason,
@@ -238,10 +238,11 @@ pub fn owners(owners: Owners) -> v1::ListOwnersResponse {
 /// The request for a watch.
 pub fn watch(request: &v1::WatchRequest) -> Result<WatchRequest<'_>, Error> {
     let (users, resume_token) = (&request.user_ids[..], &*request.resume_token);
-    Ok(WatchRequest { users, kinds: kinds(&request.types)?, resume_token })
+    Ok(WatchRequest { users, kinds: event_kinds(&request.types)?, resume_token })
 }
 
-fn kinds(numbers: &[i32]) -> Result<Vec<EventKind>, Error> {
+/// The kinds of events.
+pub fn event_kinds(numbers: &[i32]) -> Result<Vec<EventKind>, Error> {
     let kind = |number: &i32| {
         v1::EventType::try_from(*number)
             .ok()

@@ -192,6 +192,13 @@ fn admin(api: &Arc<Api>) -> Vec<Method> {
         )),
         scan(ADMIN.stream("UndoOperation", MAX_UNDOINGS, server_stream!(api.undo_operation))),
         ADMIN.stream("BackupStore", MAX_BACKUPS, server_stream!(api.backup_store)),
+        ADMIN.change("CreateDelivery", unary!(api.create_delivery)),
+        ADMIN.change("UpdateDelivery", unary!(api.update_delivery)),
+        ADMIN.read("ListDeliveries", unary!(api.list_deliveries)),
+        ADMIN.change("DeleteDelivery", unary!(api.delete_delivery)),
+        ADMIN.read("ListDeliveryAttempts", unary!(api.list_delivery_attempts)),
+        ADMIN.change("ReplayDelivery", unary!(api.replay_delivery)),
+        ADMIN.change("TestDelivery", unary!(api.test_delivery)),
     ]
 }
 
@@ -203,6 +210,7 @@ fn scan(method: Method) -> Method {
 #[cfg(test)]
 mod tests {
     use locality_uuid::{Generator, Mode};
+    use polynym_deliver::{AddressPolicy, Deliverer};
     use polynym_directory::{Directory, Limits};
     use polynym_embedded::{Embedded, Options};
     use polynym_proto::DESCRIPTORS;
@@ -218,7 +226,8 @@ mod tests {
         let ids = Generator::new(Mode::Variable);
         let directory = Arc::new(Directory::new(store, ids, Limits::default()));
         let (_, stopping) = tokio::sync::watch::channel(false);
-        methods(&Arc::new(Api::new(directory, stopping)))
+        let deliverer = Deliverer::new(directory.clone(), AddressPolicy::default());
+        methods(&Arc::new(Api::new(directory, Arc::new(deliverer), stopping)))
     }
 
     #[test]

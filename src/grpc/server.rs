@@ -13,6 +13,7 @@ use super::watch::show_metrics;
 use super::{health, probes};
 use crate::readiness::Readiness;
 use polynym_access::{Access, Role};
+use polynym_deliver::{AddressPolicy, Deliverer};
 use polynym_directory::{BulkChange, Directory, Tenant, UsageCount, UsageFlusher};
 use polynym_proto::DESCRIPTORS;
 use polynym_transport as transport;
@@ -21,8 +22,8 @@ use polynym_transport::{Authorization, Listeners, Options, Services};
 
 /// Serves the API on `listeners` to the callers of `access` until `shutdown` completes. Then health
 /// reports NOT_SERVING, new calls are refused, and calls in flight may finish within
-/// [`Options::drain`]. Keeps `readiness` up to date, and runs the bulk changes of all tenants
-/// meanwhile.
+/// [`Options::drain`]. Keeps `readiness` up to date, runs the bulk changes of all tenants, and
+/// delivers their events to receivers at the addresses of `deliver_to` meanwhile.
 ///
 /// # Errors
 /// The service descriptors cannot be read.
@@ -31,6 +32,7 @@ pub async fn serve(
     directory: Arc<Directory>,
     access: Arc<Access>,
     options: Options,
+    deliver_to: AddressPolicy,
     readiness: Arc<Readiness>,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
@@ -43,7 +45,9 @@ pub async fn serve(
     let reporter = health::reporter(readiness.state()).await;
     show_metrics();
     let (stop_watches, stopping) = watch::channel(false);
-    let mut served = methods(&Arc::new(Api::new(directory.clone(), stopping)));
+    let deliverer = Arc::new(Deliverer::new(directory.clone(), deliver_to));
+    let api = Api::new(directory.clone(), deliverer.clone(), stopping);
+    let mut served = methods(&Arc::new(api));
     served.extend(probes::methods(&reporter)?);
     let services = Services {
         methods: Methods::new(served, DESCRIPTORS).map_err(io::Error::other)?,
@@ -66,6 +70,7 @@ pub async fn serve(
         () = transport::serve(listeners.into(), services, options, stop) => {}
         never = usage.run() => match never {},
         never = directory.run_bulk_changes(Arc::new(may_change)) => match never {},
+        never = deliverer.run() => match never {},
     }
     usage.finish().await;
     Ok(())

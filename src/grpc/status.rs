@@ -4,7 +4,7 @@
 use tonic::{Code, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
-use polynym_directory::{BulkError, Category, Error, timestamp::time_text};
+use polynym_directory::{BulkError, Category, DeliveryError, Error, timestamp::time_text};
 use polynym_transport::log_throttle::LogThrottle;
 use polynym_transport::rich_status::{detailed, info, internal, retry};
 
@@ -76,6 +76,7 @@ fn field(error: &Error) -> Option<&str> {
         Error::ResumeExpired => Some("resume_token"),
         Error::RequestIdReused => Some("request_id"),
         Error::Bulk(BulkError::NotFound | BulkError::Exists) => Some("bulk_id"),
+        Error::Delivery(DeliveryError::NotFound | DeliveryError::Exists) => Some("delivery_id"),
         _ => None,
     }
 }
@@ -88,7 +89,10 @@ fn metadata(error: &Error) -> Vec<(&'static str, String)> {
         }
         Error::AnswerFull { limit }
         | Error::AttributeNamesFull { limit }
-        | Error::Bulk(BulkError::TooMany { limit }) => {
+        | Error::Bulk(BulkError::TooMany { limit })
+        | Error::Delivery(
+            DeliveryError::TooMany { limit } | DeliveryError::TooManyHeld { limit },
+        ) => {
             vec![("limit", limit.to_string())]
         }
         Error::IdentityTaken { owner, .. } => vec![("owner", owner.to_string())],

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use polynym_cli::config::{Values, parse, settings};
+use polynym_deliver::Network;
 
 use super::access::ServerAccess;
 use super::http::ServerHttp;
@@ -50,6 +51,9 @@ settings! {
         pub tenants: Tenants = ("closed|open", "closed", tenants),
         /// Maximum total bytes of a user, up to 2MiB.
         pub max_user_size: usize = ("SIZE", "512KiB", parse::user_size),
+        /// Networks to which events are delivered although they are not public, also without TLS,
+        /// with commas between them.
+        pub delivery_allow: Vec<Network> = ("NETWORKS", "", networks),
         /// Maximum time of a call.
         pub call_timeout: Duration = ("TIME", "10s", parse::positive),
         /// Maximum concurrent look-ups, and also mutations; more are rejected.
@@ -133,6 +137,10 @@ fn tenants(text: &str) -> Result<Tenants, String> {
 
 fn cache(text: &str) -> Result<usize, String> {
     if text.is_empty() { Ok(memory::cache_bytes()) } else { parse::cache_size(text) }
+}
+
+fn networks(text: &str) -> Result<Vec<Network>, String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::parse).collect()
 }
 
 fn threads(text: &str) -> Result<usize, String> {

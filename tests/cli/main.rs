@@ -11,6 +11,7 @@ mod apply;
 mod bench;
 mod bulk;
 mod client;
+mod delivery;
 mod deploy;
 mod duplicates;
 mod ephemeral;

@@ -18,6 +18,7 @@ mod compacting;
 mod crash;
 mod damage;
 mod damaged_records;
+mod deliveries;
 mod disk_outage;
 mod events;
 mod expiry;

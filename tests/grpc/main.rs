@@ -11,6 +11,7 @@ mod accounts;
 mod attribute_definitions;
 mod bulk;
 mod changes;
+mod delivering;
 mod dry_runs;
 mod duplicates;
 mod exports;

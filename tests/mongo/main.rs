@@ -13,6 +13,7 @@ mod clocks;
 mod credentials;
 mod damaged_records;
 mod deletion;
+mod delivering;
 mod feed;
 mod fence;
 mod golden;

@@ -9,6 +9,7 @@ use http::Version;
 use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::grpc;
 use polynym_access::Access;
+use polynym_deliver::AddressPolicy;
 use polynym_directory::{
     Backend, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps, Resolved,
     Tenant, View,
@@ -78,6 +79,7 @@ async fn connections_are_spread_over_the_cores_and_drain_on_them() {
         Arc::new(directory),
         Arc::new(Access::open()),
         Options::default(),
+        AddressPolicy::default(),
         Arc::default(),
         async { drop(stopped.await) },
     ));

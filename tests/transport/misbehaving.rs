@@ -9,6 +9,7 @@ use locality_uuid::{Generator, LocalityId, Mode};
 use polynym::grpc;
 use polynym::readiness::{Readiness, State};
 use polynym_access::Access;
+use polynym_deliver::AddressPolicy;
 use polynym_directory::{
     Backend, Claim, Consistency, Directory, EncodedUser, Error, ItemResult, Limits, LookUps,
     Mutation, Mutations, OrderedReads, Outcome, Reads, Resolved, Tenant, View,
@@ -144,6 +145,7 @@ async fn serve_with(store: Faulty, options: Options, readiness: Arc<Readiness>) 
         Arc::new(directory),
         Arc::new(Access::open()),
         options,
+        AddressPolicy::default(),
         readiness,
         std::future::pending(),
     ));

@@ -241,7 +241,7 @@ fn operations_of_the_store_are_documented() {
     let chosen = Regex::new(r#"operation=~\\"([a-z_|]+)\\""#).unwrap();
     let drawn: BTreeSet<_> =
         chosen.captures_iter(&dashboard).flat_map(|found| found.extract::<1>().1).collect();
-    assert_eq!(drawn, ["inbox|bulk|usage|feed"].into());
+    assert_eq!(drawn, ["inbox|bulk|delivery|usage|feed"].into());
     assert!(drawn.iter().flat_map(|all| all.split('|')).all(|name| names.contains(&name)));
 }
 

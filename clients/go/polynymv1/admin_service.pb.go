@@ -357,6 +357,59 @@ func (UsageResolution) EnumDescriptor() ([]byte, []int) {
 	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{4}
 }
 
+// The state of a delivery.
+type DeliveryState int32
+
+const (
+	// Unspecified.
+	DeliveryState_DELIVERY_STATE_UNSPECIFIED DeliveryState = 0
+	// It sends events.
+	DeliveryState_DELIVERY_STATE_ACTIVE DeliveryState = 1
+	// It sends none until somebody lets it go on, and loses none as long as the store has them.
+	DeliveryState_DELIVERY_STATE_PAUSED DeliveryState = 2
+)
+
+// Enum value maps for DeliveryState.
+var (
+	DeliveryState_name = map[int32]string{
+		0: "DELIVERY_STATE_UNSPECIFIED",
+		1: "DELIVERY_STATE_ACTIVE",
+		2: "DELIVERY_STATE_PAUSED",
+	}
+	DeliveryState_value = map[string]int32{
+		"DELIVERY_STATE_UNSPECIFIED": 0,
+		"DELIVERY_STATE_ACTIVE":      1,
+		"DELIVERY_STATE_PAUSED":      2,
+	}
+)
+
+func (x DeliveryState) Enum() *DeliveryState {
+	p := new(DeliveryState)
+	*p = x
+	return p
+}
+
+func (x DeliveryState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DeliveryState) Descriptor() protoreflect.EnumDescriptor {
+	return file_polynym_v1_admin_service_proto_enumTypes[5].Descriptor()
+}
+
+func (DeliveryState) Type() protoreflect.EnumType {
+	return &file_polynym_v1_admin_service_proto_enumTypes[5]
+}
+
+func (x DeliveryState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DeliveryState.Descriptor instead.
+func (DeliveryState) EnumDescriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{5}
+}
+
 // A tenant: an isolated set of users and identifiers.
 type Tenant struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3631,6 +3684,1103 @@ func (x *UsagePoint) GetCount() int64 {
 	return 0
 }
 
+// A delivery of the events of a tenant's users to a receiver.
+type Delivery struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its id, unique in the tenant.
+	DeliveryId string `protobuf:"bytes,1,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	// The tenant.
+	Tenant string `protobuf:"bytes,2,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The URL to which events are posted.
+	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	// The kinds of events. Empty: all.
+	Types []EventType `protobuf:"varint,4,rep,packed,name=types,proto3,enum=polynym.v1.EventType" json:"types,omitempty"`
+	// Whether events have the ids of users alone, and neither values nor callers.
+	IdsOnly bool `protobuf:"varint,5,opt,name=ids_only,json=idsOnly,proto3" json:"ids_only,omitempty"`
+	// What it is for.
+	Description string `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	// The number of its secrets: two while one replaces the other.
+	SecretCount int32 `protobuf:"varint,7,opt,name=secret_count,json=secretCount,proto3" json:"secret_count,omitempty"`
+	// The state.
+	State DeliveryState `protobuf:"varint,8,opt,name=state,proto3,enum=polynym.v1.DeliveryState" json:"state,omitempty"`
+	// Why it is paused, such as `PAUSED`, `RECEIVER_GONE`, `RECEIVER_UNREACHABLE`, `TOO_MANY_HELD_USERS`, `EVENTS_EXPIRED`
+	// or `RESTORED`. Empty while it is not.
+	PauseReason string `protobuf:"bytes,9,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`
+	// The caller who paused it. Empty if a server did.
+	PausedBy string `protobuf:"bytes,10,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	// Since when it is paused.
+	PauseTime *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=pause_time,json=pauseTime,proto3" json:"pause_time,omitempty"`
+	// The caller who created it.
+	Caller string `protobuf:"bytes,12,opt,name=caller,proto3" json:"caller,omitempty"`
+	// When it was created.
+	CreateTime *timestamppb.Timestamp `protobuf:"bytes,13,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
+	// When somebody last changed it.
+	UpdateTime *timestamppb.Timestamp `protobuf:"bytes,14,opt,name=update_time,json=updateTime,proto3" json:"update_time,omitempty"`
+	// The number of events that the receiver has taken.
+	Delivered int64 `protobuf:"varint,15,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	// The number of attempts that failed.
+	FailedAttempts int64 `protobuf:"varint,16,opt,name=failed_attempts,json=failedAttempts,proto3" json:"failed_attempts,omitempty"`
+	// The number of events that were given up.
+	DeadLetters int64 `protobuf:"varint,17,opt,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	// The number of users whose events wait, because the receiver has not taken one.
+	HeldUsers int32 `protobuf:"varint,18,opt,name=held_users,json=heldUsers,proto3" json:"held_users,omitempty"`
+	// When the receiver last took an event.
+	LastDeliveredTime *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=last_delivered_time,json=lastDeliveredTime,proto3" json:"last_delivered_time,omitempty"`
+	// Why no event is sent at present, such as `UNREACHABLE`, or `503` of a receiver that asks for later messages. Empty
+	// if events are sent.
+	StallReason string `protobuf:"bytes,20,opt,name=stall_reason,json=stallReason,proto3" json:"stall_reason,omitempty"`
+	// When a server tries again.
+	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *Delivery) Reset() {
+	*x = Delivery{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delivery) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delivery) ProtoMessage() {}
+
+func (x *Delivery) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delivery.ProtoReflect.Descriptor instead.
+func (*Delivery) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Delivery) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+func (x *Delivery) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *Delivery) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Delivery) GetTypes() []EventType {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *Delivery) GetIdsOnly() bool {
+	if x != nil {
+		return x.IdsOnly
+	}
+	return false
+}
+
+func (x *Delivery) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Delivery) GetSecretCount() int32 {
+	if x != nil {
+		return x.SecretCount
+	}
+	return 0
+}
+
+func (x *Delivery) GetState() DeliveryState {
+	if x != nil {
+		return x.State
+	}
+	return DeliveryState_DELIVERY_STATE_UNSPECIFIED
+}
+
+func (x *Delivery) GetPauseReason() string {
+	if x != nil {
+		return x.PauseReason
+	}
+	return ""
+}
+
+func (x *Delivery) GetPausedBy() string {
+	if x != nil {
+		return x.PausedBy
+	}
+	return ""
+}
+
+func (x *Delivery) GetPauseTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PauseTime
+	}
+	return nil
+}
+
+func (x *Delivery) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *Delivery) GetCreateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Delivery) GetUpdateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.UpdateTime
+	}
+	return nil
+}
+
+func (x *Delivery) GetDelivered() int64 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+func (x *Delivery) GetFailedAttempts() int64 {
+	if x != nil {
+		return x.FailedAttempts
+	}
+	return 0
+}
+
+func (x *Delivery) GetDeadLetters() int64 {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return 0
+}
+
+func (x *Delivery) GetHeldUsers() int32 {
+	if x != nil {
+		return x.HeldUsers
+	}
+	return 0
+}
+
+func (x *Delivery) GetLastDeliveredTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastDeliveredTime
+	}
+	return nil
+}
+
+func (x *Delivery) GetStallReason() string {
+	if x != nil {
+		return x.StallReason
+	}
+	return ""
+}
+
+func (x *Delivery) GetNextAttemptTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAttemptTime
+	}
+	return nil
+}
+
+type CreateDeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// Its id: 1 to 64 letters, digits and any of `. _ : -`.
+	DeliveryId string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	// The URL of the receiver: `https`, and public unless the operator of the server allows others.
+	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	// The kinds of events. Empty: all.
+	Types []EventType `protobuf:"varint,4,rep,packed,name=types,proto3,enum=polynym.v1.EventType" json:"types,omitempty"`
+	// Whether events have the ids of users alone.
+	IdsOnly bool `protobuf:"varint,5,opt,name=ids_only,json=idsOnly,proto3" json:"ids_only,omitempty"`
+	// What it is for: at most 256 characters.
+	Description string `protobuf:"bytes,6,opt,name=description,proto3" json:"description,omitempty"`
+	// The secrets of the signatures (Standard Webhooks): one or two, each `whsec_` and the base64 of 24 to 64 random bytes.
+	Secrets       []string `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateDeliveryRequest) Reset() {
+	*x = CreateDeliveryRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateDeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateDeliveryRequest) ProtoMessage() {}
+
+func (x *CreateDeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateDeliveryRequest.ProtoReflect.Descriptor instead.
+func (*CreateDeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *CreateDeliveryRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *CreateDeliveryRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+func (x *CreateDeliveryRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *CreateDeliveryRequest) GetTypes() []EventType {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *CreateDeliveryRequest) GetIdsOnly() bool {
+	if x != nil {
+		return x.IdsOnly
+	}
+	return false
+}
+
+func (x *CreateDeliveryRequest) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *CreateDeliveryRequest) GetSecrets() []string {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+type CreateDeliveryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The delivery.
+	Delivery      *Delivery `protobuf:"bytes,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateDeliveryResponse) Reset() {
+	*x = CreateDeliveryResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateDeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateDeliveryResponse) ProtoMessage() {}
+
+func (x *CreateDeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateDeliveryResponse.ProtoReflect.Descriptor instead.
+func (*CreateDeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *CreateDeliveryResponse) GetDelivery() *Delivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+type UpdateDeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The delivery.
+	DeliveryId string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	// The fields to change: `url`, `types`, `ids_only`, `description`, `secrets`, `paused`.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,3,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// The new URL.
+	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	// The new kinds of events.
+	Types []EventType `protobuf:"varint,5,rep,packed,name=types,proto3,enum=polynym.v1.EventType" json:"types,omitempty"`
+	// Whether events have the ids of users alone.
+	IdsOnly bool `protobuf:"varint,6,opt,name=ids_only,json=idsOnly,proto3" json:"ids_only,omitempty"`
+	// What it is for.
+	Description string `protobuf:"bytes,7,opt,name=description,proto3" json:"description,omitempty"`
+	// The new secrets. To rotate one, send the new and the old one; once the receiver knows the new one, send it alone.
+	Secrets []string `protobuf:"bytes,8,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Whether it is paused. One that is paused with `EVENTS_EXPIRED` goes on with the events from now on.
+	Paused        bool `protobuf:"varint,9,opt,name=paused,proto3" json:"paused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateDeliveryRequest) Reset() {
+	*x = UpdateDeliveryRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateDeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateDeliveryRequest) ProtoMessage() {}
+
+func (x *UpdateDeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateDeliveryRequest.ProtoReflect.Descriptor instead.
+func (*UpdateDeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *UpdateDeliveryRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *UpdateDeliveryRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+func (x *UpdateDeliveryRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+func (x *UpdateDeliveryRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *UpdateDeliveryRequest) GetTypes() []EventType {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *UpdateDeliveryRequest) GetIdsOnly() bool {
+	if x != nil {
+		return x.IdsOnly
+	}
+	return false
+}
+
+func (x *UpdateDeliveryRequest) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *UpdateDeliveryRequest) GetSecrets() []string {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *UpdateDeliveryRequest) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+type UpdateDeliveryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The delivery.
+	Delivery      *Delivery `protobuf:"bytes,1,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateDeliveryResponse) Reset() {
+	*x = UpdateDeliveryResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateDeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateDeliveryResponse) ProtoMessage() {}
+
+func (x *UpdateDeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateDeliveryResponse.ProtoReflect.Descriptor instead.
+func (*UpdateDeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *UpdateDeliveryResponse) GetDelivery() *Delivery {
+	if x != nil {
+		return x.Delivery
+	}
+	return nil
+}
+
+type ListDeliveriesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant        string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveriesRequest) Reset() {
+	*x = ListDeliveriesRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveriesRequest) ProtoMessage() {}
+
+func (x *ListDeliveriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveriesRequest.ProtoReflect.Descriptor instead.
+func (*ListDeliveriesRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ListDeliveriesRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+type ListDeliveriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The deliveries: at most 100.
+	Deliveries    []*Delivery `protobuf:"bytes,1,rep,name=deliveries,proto3" json:"deliveries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveriesResponse) Reset() {
+	*x = ListDeliveriesResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveriesResponse) ProtoMessage() {}
+
+func (x *ListDeliveriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveriesResponse.ProtoReflect.Descriptor instead.
+func (*ListDeliveriesResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ListDeliveriesResponse) GetDeliveries() []*Delivery {
+	if x != nil {
+		return x.Deliveries
+	}
+	return nil
+}
+
+type DeleteDeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The delivery.
+	DeliveryId    string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteDeliveryRequest) Reset() {
+	*x = DeleteDeliveryRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteDeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteDeliveryRequest) ProtoMessage() {}
+
+func (x *DeleteDeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteDeliveryRequest.ProtoReflect.Descriptor instead.
+func (*DeleteDeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *DeleteDeliveryRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *DeleteDeliveryRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+type DeleteDeliveryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteDeliveryResponse) Reset() {
+	*x = DeleteDeliveryResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteDeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteDeliveryResponse) ProtoMessage() {}
+
+func (x *DeleteDeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteDeliveryResponse.ProtoReflect.Descriptor instead.
+func (*DeleteDeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{52}
+}
+
+type ListDeliveryAttemptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The delivery.
+	DeliveryId    string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryAttemptsRequest) Reset() {
+	*x = ListDeliveryAttemptsRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryAttemptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryAttemptsRequest) ProtoMessage() {}
+
+func (x *ListDeliveryAttemptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryAttemptsRequest.ProtoReflect.Descriptor instead.
+func (*ListDeliveryAttemptsRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ListDeliveryAttemptsRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ListDeliveryAttemptsRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+type ListDeliveryAttemptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The last attempts, newest first: at most 100.
+	Attempts []*ListDeliveryAttemptsResponse_Attempt `protobuf:"bytes,1,rep,name=attempts,proto3" json:"attempts,omitempty"`
+	// The events that wait, those that are sent first: at most 1,000 users.
+	HeldUsers []*ListDeliveryAttemptsResponse_HeldUser `protobuf:"bytes,2,rep,name=held_users,json=heldUsers,proto3" json:"held_users,omitempty"`
+	// The last events that were given up, newest first: at most 1,000.
+	DeadLetters   []*ListDeliveryAttemptsResponse_DeadLetter `protobuf:"bytes,3,rep,name=dead_letters,json=deadLetters,proto3" json:"dead_letters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryAttemptsResponse) Reset() {
+	*x = ListDeliveryAttemptsResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryAttemptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryAttemptsResponse) ProtoMessage() {}
+
+func (x *ListDeliveryAttemptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryAttemptsResponse.ProtoReflect.Descriptor instead.
+func (*ListDeliveryAttemptsResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ListDeliveryAttemptsResponse) GetAttempts() []*ListDeliveryAttemptsResponse_Attempt {
+	if x != nil {
+		return x.Attempts
+	}
+	return nil
+}
+
+func (x *ListDeliveryAttemptsResponse) GetHeldUsers() []*ListDeliveryAttemptsResponse_HeldUser {
+	if x != nil {
+		return x.HeldUsers
+	}
+	return nil
+}
+
+func (x *ListDeliveryAttemptsResponse) GetDeadLetters() []*ListDeliveryAttemptsResponse_DeadLetter {
+	if x != nil {
+		return x.DeadLetters
+	}
+	return nil
+}
+
+type ReplayDeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The delivery.
+	DeliveryId string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	// What to send again.
+	//
+	// Types that are valid to be assigned to Begin:
+	//
+	//	*ReplayDeliveryRequest_From
+	//	*ReplayDeliveryRequest_EventId
+	Begin         isReplayDeliveryRequest_Begin `protobuf_oneof:"begin"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayDeliveryRequest) Reset() {
+	*x = ReplayDeliveryRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayDeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayDeliveryRequest) ProtoMessage() {}
+
+func (x *ReplayDeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayDeliveryRequest.ProtoReflect.Descriptor instead.
+func (*ReplayDeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ReplayDeliveryRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *ReplayDeliveryRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+func (x *ReplayDeliveryRequest) GetBegin() isReplayDeliveryRequest_Begin {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
+func (x *ReplayDeliveryRequest) GetFrom() *timestamppb.Timestamp {
+	if x != nil {
+		if x, ok := x.Begin.(*ReplayDeliveryRequest_From); ok {
+			return x.From
+		}
+	}
+	return nil
+}
+
+func (x *ReplayDeliveryRequest) GetEventId() string {
+	if x != nil {
+		if x, ok := x.Begin.(*ReplayDeliveryRequest_EventId); ok {
+			return x.EventId
+		}
+	}
+	return ""
+}
+
+type isReplayDeliveryRequest_Begin interface {
+	isReplayDeliveryRequest_Begin()
+}
+
+type ReplayDeliveryRequest_From struct {
+	// The events from this time on.
+	From *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=from,proto3,oneof"`
+}
+
+type ReplayDeliveryRequest_EventId struct {
+	// One event.
+	EventId string `protobuf:"bytes,4,opt,name=event_id,json=eventId,proto3,oneof"`
+}
+
+func (*ReplayDeliveryRequest_From) isReplayDeliveryRequest_Begin() {}
+
+func (*ReplayDeliveryRequest_EventId) isReplayDeliveryRequest_Begin() {}
+
+type ReplayDeliveryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The number of users whose events are sent again.
+	Users         int32 `protobuf:"varint,1,opt,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplayDeliveryResponse) Reset() {
+	*x = ReplayDeliveryResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplayDeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplayDeliveryResponse) ProtoMessage() {}
+
+func (x *ReplayDeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplayDeliveryResponse.ProtoReflect.Descriptor instead.
+func (*ReplayDeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *ReplayDeliveryResponse) GetUsers() int32 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+type TestDeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tenant. Empty means `default`.
+	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
+	// The delivery.
+	DeliveryId    string `protobuf:"bytes,2,opt,name=delivery_id,json=deliveryId,proto3" json:"delivery_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestDeliveryRequest) Reset() {
+	*x = TestDeliveryRequest{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestDeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestDeliveryRequest) ProtoMessage() {}
+
+func (x *TestDeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestDeliveryRequest.ProtoReflect.Descriptor instead.
+func (*TestDeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *TestDeliveryRequest) GetTenant() string {
+	if x != nil {
+		return x.Tenant
+	}
+	return ""
+}
+
+func (x *TestDeliveryRequest) GetDeliveryId() string {
+	if x != nil {
+		return x.DeliveryId
+	}
+	return ""
+}
+
+type TestDeliveryResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the receiver has taken the message.
+	Taken bool `protobuf:"varint,1,opt,name=taken,proto3" json:"taken,omitempty"`
+	// The status of the reply, or why there is none.
+	Result string `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
+	// How long it took.
+	Took          *durationpb.Duration `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TestDeliveryResponse) Reset() {
+	*x = TestDeliveryResponse{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TestDeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TestDeliveryResponse) ProtoMessage() {}
+
+func (x *TestDeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TestDeliveryResponse.ProtoReflect.Descriptor instead.
+func (*TestDeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *TestDeliveryResponse) GetTaken() bool {
+	if x != nil {
+		return x.Taken
+	}
+	return false
+}
+
+func (x *TestDeliveryResponse) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+func (x *TestDeliveryResponse) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
 // An identity that cannot be moved.
 type RenormalizeResponse_Problem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3655,7 +4805,7 @@ type RenormalizeResponse_Problem struct {
 
 func (x *RenormalizeResponse_Problem) Reset() {
 	*x = RenormalizeResponse_Problem{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[44]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +4817,7 @@ func (x *RenormalizeResponse_Problem) String() string {
 func (*RenormalizeResponse_Problem) ProtoMessage() {}
 
 func (x *RenormalizeResponse_Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[44]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3758,7 +4908,7 @@ type ImportUsersRequest_Options struct {
 
 func (x *ImportUsersRequest_Options) Reset() {
 	*x = ImportUsersRequest_Options{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[45]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3770,7 +4920,7 @@ func (x *ImportUsersRequest_Options) String() string {
 func (*ImportUsersRequest_Options) ProtoMessage() {}
 
 func (x *ImportUsersRequest_Options) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[45]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3856,7 +5006,7 @@ type UndoOperationResponse_Kept struct {
 
 func (x *UndoOperationResponse_Kept) Reset() {
 	*x = UndoOperationResponse_Kept{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[46]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3868,7 +5018,7 @@ func (x *UndoOperationResponse_Kept) String() string {
 func (*UndoOperationResponse_Kept) ProtoMessage() {}
 
 func (x *UndoOperationResponse_Kept) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[46]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +5077,7 @@ type UndoOperationResponse_Blocker struct {
 
 func (x *UndoOperationResponse_Blocker) Reset() {
 	*x = UndoOperationResponse_Blocker{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3939,7 +5089,7 @@ func (x *UndoOperationResponse_Blocker) String() string {
 func (*UndoOperationResponse_Blocker) ProtoMessage() {}
 
 func (x *UndoOperationResponse_Blocker) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[47]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4001,7 +5151,7 @@ type ImportUsersResponse_Progress struct {
 
 func (x *ImportUsersResponse_Progress) Reset() {
 	*x = ImportUsersResponse_Progress{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +5163,7 @@ func (x *ImportUsersResponse_Progress) String() string {
 func (*ImportUsersResponse_Progress) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[48]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4100,7 +5250,7 @@ type ImportUsersResponse_Change struct {
 
 func (x *ImportUsersResponse_Change) Reset() {
 	*x = ImportUsersResponse_Change{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4112,7 +5262,7 @@ func (x *ImportUsersResponse_Change) String() string {
 func (*ImportUsersResponse_Change) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Change) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[49]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +5320,7 @@ type ImportUsersResponse_Reject struct {
 
 func (x *ImportUsersResponse_Reject) Reset() {
 	*x = ImportUsersResponse_Reject{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4182,7 +5332,7 @@ func (x *ImportUsersResponse_Reject) String() string {
 func (*ImportUsersResponse_Reject) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Reject) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[50]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +5403,7 @@ type ExportUsersResponse_Start struct {
 
 func (x *ExportUsersResponse_Start) Reset() {
 	*x = ExportUsersResponse_Start{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4265,7 +5415,7 @@ func (x *ExportUsersResponse_Start) String() string {
 func (*ExportUsersResponse_Start) ProtoMessage() {}
 
 func (x *ExportUsersResponse_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[51]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4307,7 +5457,7 @@ type ExportUsersResponse_End struct {
 
 func (x *ExportUsersResponse_End) Reset() {
 	*x = ExportUsersResponse_End{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +5469,7 @@ func (x *ExportUsersResponse_End) String() string {
 func (*ExportUsersResponse_End) ProtoMessage() {}
 
 func (x *ExportUsersResponse_End) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[52]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4359,7 +5509,7 @@ type FindDuplicatesResponse_Progress struct {
 
 func (x *FindDuplicatesResponse_Progress) Reset() {
 	*x = FindDuplicatesResponse_Progress{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4371,7 +5521,7 @@ func (x *FindDuplicatesResponse_Progress) String() string {
 func (*FindDuplicatesResponse_Progress) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[53]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +5585,7 @@ type FindDuplicatesResponse_Evidence struct {
 
 func (x *FindDuplicatesResponse_Evidence) Reset() {
 	*x = FindDuplicatesResponse_Evidence{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +5597,7 @@ func (x *FindDuplicatesResponse_Evidence) String() string {
 func (*FindDuplicatesResponse_Evidence) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Evidence) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[54]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4520,7 +5670,7 @@ type FindDuplicatesResponse_Pair struct {
 
 func (x *FindDuplicatesResponse_Pair) Reset() {
 	*x = FindDuplicatesResponse_Pair{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4532,7 +5682,7 @@ func (x *FindDuplicatesResponse_Pair) String() string {
 func (*FindDuplicatesResponse_Pair) ProtoMessage() {}
 
 func (x *FindDuplicatesResponse_Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[55]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +5760,7 @@ type UserInternals_Hold struct {
 
 func (x *UserInternals_Hold) Reset() {
 	*x = UserInternals_Hold{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +5772,7 @@ func (x *UserInternals_Hold) String() string {
 func (*UserInternals_Hold) ProtoMessage() {}
 
 func (x *UserInternals_Hold) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[56]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +5858,7 @@ type UserInternals_NotRestored struct {
 
 func (x *UserInternals_NotRestored) Reset() {
 	*x = UserInternals_NotRestored{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +5870,7 @@ func (x *UserInternals_NotRestored) String() string {
 func (*UserInternals_NotRestored) ProtoMessage() {}
 
 func (x *UserInternals_NotRestored) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[57]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4771,7 +5921,7 @@ type UserInternals_MergeUndo struct {
 
 func (x *UserInternals_MergeUndo) Reset() {
 	*x = UserInternals_MergeUndo{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4783,7 +5933,7 @@ func (x *UserInternals_MergeUndo) String() string {
 func (*UserInternals_MergeUndo) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[58]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4854,7 +6004,7 @@ type UserInternals_MergeUndo_TextChange struct {
 
 func (x *UserInternals_MergeUndo_TextChange) Reset() {
 	*x = UserInternals_MergeUndo_TextChange{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4866,7 +6016,7 @@ func (x *UserInternals_MergeUndo_TextChange) String() string {
 func (*UserInternals_MergeUndo_TextChange) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo_TextChange) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[59]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +6059,7 @@ type UserInternals_MergeUndo_AttributeChange struct {
 
 func (x *UserInternals_MergeUndo_AttributeChange) Reset() {
 	*x = UserInternals_MergeUndo_AttributeChange{}
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4921,7 +6071,7 @@ func (x *UserInternals_MergeUndo_AttributeChange) String() string {
 func (*UserInternals_MergeUndo_AttributeChange) ProtoMessage() {}
 
 func (x *UserInternals_MergeUndo_AttributeChange) ProtoReflect() protoreflect.Message {
-	mi := &file_polynym_v1_admin_service_proto_msgTypes[60]
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,6 +6099,216 @@ func (x *UserInternals_MergeUndo_AttributeChange) GetAfter() *AttributeValue {
 		return x.After
 	}
 	return nil
+}
+
+// An attempt to send an event.
+type ListDeliveryAttemptsResponse_Attempt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The event.
+	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	// When it was sent.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// How long the attempt took.
+	Took *durationpb.Duration `protobuf:"bytes,3,opt,name=took,proto3" json:"took,omitempty"`
+	// The status of the reply, such as `200`, or `UNREACHABLE` or `NO_REPLY`.
+	Result        string `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) Reset() {
+	*x = ListDeliveryAttemptsResponse_Attempt{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[77]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryAttemptsResponse_Attempt) ProtoMessage() {}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[77]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryAttemptsResponse_Attempt.ProtoReflect.Descriptor instead.
+func (*ListDeliveryAttemptsResponse_Attempt) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{54, 0}
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) GetTook() *durationpb.Duration {
+	if x != nil {
+		return x.Took
+	}
+	return nil
+}
+
+func (x *ListDeliveryAttemptsResponse_Attempt) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
+}
+
+// Events of a user that wait, because the receiver has not taken the first one.
+type ListDeliveryAttemptsResponse_HeldUser struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first event.
+	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	// The number of events, with those of other kinds.
+	Events int64 `protobuf:"varint,2,opt,name=events,proto3" json:"events,omitempty"`
+	// The attempts to send the first one.
+	Attempts int32 `protobuf:"varint,3,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	// When it is sent again.
+	NextAttemptTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_attempt_time,json=nextAttemptTime,proto3" json:"next_attempt_time,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) Reset() {
+	*x = ListDeliveryAttemptsResponse_HeldUser{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[78]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryAttemptsResponse_HeldUser) ProtoMessage() {}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[78]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryAttemptsResponse_HeldUser.ProtoReflect.Descriptor instead.
+func (*ListDeliveryAttemptsResponse_HeldUser) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{54, 1}
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) GetEvents() int64 {
+	if x != nil {
+		return x.Events
+	}
+	return 0
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) GetAttempts() int32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *ListDeliveryAttemptsResponse_HeldUser) GetNextAttemptTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.NextAttemptTime
+	}
+	return nil
+}
+
+// An event that was given up after a day.
+type ListDeliveryAttemptsResponse_DeadLetter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The event.
+	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
+	// When it was given up.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// The result of the last attempt.
+	Result        string `protobuf:"bytes,3,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) Reset() {
+	*x = ListDeliveryAttemptsResponse_DeadLetter{}
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[79]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeliveryAttemptsResponse_DeadLetter) ProtoMessage() {}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) ProtoReflect() protoreflect.Message {
+	mi := &file_polynym_v1_admin_service_proto_msgTypes[79]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeliveryAttemptsResponse_DeadLetter.ProtoReflect.Descriptor instead.
+func (*ListDeliveryAttemptsResponse_DeadLetter) Descriptor() ([]byte, []int) {
+	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{54, 2}
+}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) GetEventId() string {
+	if x != nil {
+		return x.EventId
+	}
+	return ""
+}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ListDeliveryAttemptsResponse_DeadLetter) GetResult() string {
+	if x != nil {
+		return x.Result
+	}
+	return ""
 }
 
 var File_polynym_v1_admin_service_proto protoreflect.FileDescriptor
@@ -5313,7 +6673,112 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
 	"UsagePoint\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count*\xc8\x01\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\xe0\x06\n" +
+	"\bDelivery\x12\x1f\n" +
+	"\vdelivery_id\x18\x01 \x01(\tR\n" +
+	"deliveryId\x12\x16\n" +
+	"\x06tenant\x18\x02 \x01(\tR\x06tenant\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12+\n" +
+	"\x05types\x18\x04 \x03(\x0e2\x15.polynym.v1.EventTypeR\x05types\x12\x19\n" +
+	"\bids_only\x18\x05 \x01(\bR\aidsOnly\x12 \n" +
+	"\vdescription\x18\x06 \x01(\tR\vdescription\x12!\n" +
+	"\fsecret_count\x18\a \x01(\x05R\vsecretCount\x12/\n" +
+	"\x05state\x18\b \x01(\x0e2\x19.polynym.v1.DeliveryStateR\x05state\x12!\n" +
+	"\fpause_reason\x18\t \x01(\tR\vpauseReason\x12\x1b\n" +
+	"\tpaused_by\x18\n" +
+	" \x01(\tR\bpausedBy\x129\n" +
+	"\n" +
+	"pause_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\tpauseTime\x12\x16\n" +
+	"\x06caller\x18\f \x01(\tR\x06caller\x12;\n" +
+	"\vcreate_time\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"createTime\x12;\n" +
+	"\vupdate_time\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"updateTime\x12\x1c\n" +
+	"\tdelivered\x18\x0f \x01(\x03R\tdelivered\x12'\n" +
+	"\x0ffailed_attempts\x18\x10 \x01(\x03R\x0efailedAttempts\x12!\n" +
+	"\fdead_letters\x18\x11 \x01(\x03R\vdeadLetters\x12\x1d\n" +
+	"\n" +
+	"held_users\x18\x12 \x01(\x05R\theldUsers\x12J\n" +
+	"\x13last_delivered_time\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x11lastDeliveredTime\x12!\n" +
+	"\fstall_reason\x18\x14 \x01(\tR\vstallReason\x12F\n" +
+	"\x11next_attempt_time\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x0fnextAttemptTime\"\xe6\x01\n" +
+	"\x15CreateDeliveryRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12+\n" +
+	"\x05types\x18\x04 \x03(\x0e2\x15.polynym.v1.EventTypeR\x05types\x12\x19\n" +
+	"\bids_only\x18\x05 \x01(\bR\aidsOnly\x12 \n" +
+	"\vdescription\x18\x06 \x01(\tR\vdescription\x12\x18\n" +
+	"\asecrets\x18\a \x03(\tR\asecrets\"J\n" +
+	"\x16CreateDeliveryResponse\x120\n" +
+	"\bdelivery\x18\x01 \x01(\v2\x14.polynym.v1.DeliveryR\bdelivery\"\xbb\x02\n" +
+	"\x15UpdateDeliveryRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\x12;\n" +
+	"\vupdate_mask\x18\x03 \x01(\v2\x1a.google.protobuf.FieldMaskR\n" +
+	"updateMask\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12+\n" +
+	"\x05types\x18\x05 \x03(\x0e2\x15.polynym.v1.EventTypeR\x05types\x12\x19\n" +
+	"\bids_only\x18\x06 \x01(\bR\aidsOnly\x12 \n" +
+	"\vdescription\x18\a \x01(\tR\vdescription\x12\x18\n" +
+	"\asecrets\x18\b \x03(\tR\asecrets\x12\x16\n" +
+	"\x06paused\x18\t \x01(\bR\x06paused\"J\n" +
+	"\x16UpdateDeliveryResponse\x120\n" +
+	"\bdelivery\x18\x01 \x01(\v2\x14.polynym.v1.DeliveryR\bdelivery\"/\n" +
+	"\x15ListDeliveriesRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\"N\n" +
+	"\x16ListDeliveriesResponse\x124\n" +
+	"\n" +
+	"deliveries\x18\x01 \x03(\v2\x14.polynym.v1.DeliveryR\n" +
+	"deliveries\"P\n" +
+	"\x15DeleteDeliveryRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\"\x18\n" +
+	"\x16DeleteDeliveryResponse\"V\n" +
+	"\x1bListDeliveryAttemptsRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\"\xc9\x05\n" +
+	"\x1cListDeliveryAttemptsResponse\x12L\n" +
+	"\battempts\x18\x01 \x03(\v20.polynym.v1.ListDeliveryAttemptsResponse.AttemptR\battempts\x12P\n" +
+	"\n" +
+	"held_users\x18\x02 \x03(\v21.polynym.v1.ListDeliveryAttemptsResponse.HeldUserR\theldUsers\x12V\n" +
+	"\fdead_letters\x18\x03 \x03(\v23.polynym.v1.ListDeliveryAttemptsResponse.DeadLetterR\vdeadLetters\x1a\x9b\x01\n" +
+	"\aAttempt\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12-\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took\x12\x16\n" +
+	"\x06result\x18\x04 \x01(\tR\x06result\x1a\xa1\x01\n" +
+	"\bHeldUser\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12\x16\n" +
+	"\x06events\x18\x02 \x01(\x03R\x06events\x12\x1a\n" +
+	"\battempts\x18\x03 \x01(\x05R\battempts\x12F\n" +
+	"\x11next_attempt_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x0fnextAttemptTime\x1ao\n" +
+	"\n" +
+	"DeadLetter\x12\x19\n" +
+	"\bevent_id\x18\x01 \x01(\tR\aeventId\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
+	"\x06result\x18\x03 \x01(\tR\x06result\"\xa8\x01\n" +
+	"\x15ReplayDeliveryRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\x120\n" +
+	"\x04from\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampH\x00R\x04from\x12\x1b\n" +
+	"\bevent_id\x18\x04 \x01(\tH\x00R\aeventIdB\a\n" +
+	"\x05begin\".\n" +
+	"\x16ReplayDeliveryResponse\x12\x14\n" +
+	"\x05users\x18\x01 \x01(\x05R\x05users\"N\n" +
+	"\x13TestDeliveryRequest\x12\x16\n" +
+	"\x06tenant\x18\x01 \x01(\tR\x06tenant\x12\x1f\n" +
+	"\vdelivery_id\x18\x02 \x01(\tR\n" +
+	"deliveryId\"s\n" +
+	"\x14TestDeliveryResponse\x12\x14\n" +
+	"\x05taken\x18\x01 \x01(\bR\x05taken\x12\x16\n" +
+	"\x06result\x18\x02 \x01(\tR\x06result\x12-\n" +
+	"\x04took\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x04took*\xc8\x01\n" +
 	"\rAttributeType\x12\x1e\n" +
 	"\x1aATTRIBUTE_TYPE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15ATTRIBUTE_TYPE_STRING\x10\x01\x12\x16\n" +
@@ -5350,8 +6815,11 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\x1cUSAGE_RESOLUTION_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17USAGE_RESOLUTION_MINUTE\x10\x01\x12\x19\n" +
 	"\x15USAGE_RESOLUTION_HOUR\x10\x02\x12\x18\n" +
-	"\x14USAGE_RESOLUTION_DAY\x10\x032\x9b\n" +
-	"\n" +
+	"\x14USAGE_RESOLUTION_DAY\x10\x03*e\n" +
+	"\rDeliveryState\x12\x1e\n" +
+	"\x1aDELIVERY_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15DELIVERY_STATE_ACTIVE\x10\x01\x12\x19\n" +
+	"\x15DELIVERY_STATE_PAUSED\x10\x022\xa0\x0f\n" +
 	"\fAdminService\x12H\n" +
 	"\tPurgeUser\x12\x1c.polynym.v1.PurgeUserRequest\x1a\x1d.polynym.v1.PurgeUserResponse\x12N\n" +
 	"\vReleaseHold\x12\x1e.polynym.v1.ReleaseHoldRequest\x1a\x1f.polynym.v1.ReleaseHoldResponse\x12P\n" +
@@ -5367,7 +6835,14 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\vExportUsers\x12\x1e.polynym.v1.ExportUsersRequest\x1a\x1f.polynym.v1.ExportUsersResponse\"\x03\x90\x02\x010\x01\x12^\n" +
 	"\x0eFindDuplicates\x12!.polynym.v1.FindDuplicatesRequest\x1a\".polynym.v1.FindDuplicatesResponse\"\x03\x90\x02\x010\x01\x12V\n" +
 	"\rUndoOperation\x12 .polynym.v1.UndoOperationRequest\x1a!.polynym.v1.UndoOperationResponse0\x01\x12U\n" +
-	"\vBackupStore\x12\x1e.polynym.v1.BackupStoreRequest\x1a\x1f.polynym.v1.BackupStoreResponse\"\x03\x90\x02\x010\x01Bk\n" +
+	"\vBackupStore\x12\x1e.polynym.v1.BackupStoreRequest\x1a\x1f.polynym.v1.BackupStoreResponse\"\x03\x90\x02\x010\x01\x12W\n" +
+	"\x0eCreateDelivery\x12!.polynym.v1.CreateDeliveryRequest\x1a\".polynym.v1.CreateDeliveryResponse\x12W\n" +
+	"\x0eUpdateDelivery\x12!.polynym.v1.UpdateDeliveryRequest\x1a\".polynym.v1.UpdateDeliveryResponse\x12\\\n" +
+	"\x0eListDeliveries\x12!.polynym.v1.ListDeliveriesRequest\x1a\".polynym.v1.ListDeliveriesResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\x0eDeleteDelivery\x12!.polynym.v1.DeleteDeliveryRequest\x1a\".polynym.v1.DeleteDeliveryResponse\x12n\n" +
+	"\x14ListDeliveryAttempts\x12'.polynym.v1.ListDeliveryAttemptsRequest\x1a(.polynym.v1.ListDeliveryAttemptsResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\x0eReplayDelivery\x12!.polynym.v1.ReplayDeliveryRequest\x1a\".polynym.v1.ReplayDeliveryResponse\x12Q\n" +
+	"\fTestDelivery\x12\x1f.polynym.v1.TestDeliveryRequest\x1a .polynym.v1.TestDeliveryResponseBk\n" +
 	"\x0edev.polynym.v1P\x01Z/github.com/polynym/polynym/clients/go/polynymv1\xaa\x02\n" +
 	"Polynym.V1\xca\x02\n" +
 	"Polynym\\V1\xea\x02\vPolynym::V1b\x06proto3"
@@ -5384,220 +6859,276 @@ func file_polynym_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_polynym_v1_admin_service_proto_rawDescData
 }
 
-var file_polynym_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_polynym_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_polynym_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_polynym_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 80)
 var file_polynym_v1_admin_service_proto_goTypes = []any{
 	(AttributeType)(0),                              // 0: polynym.v1.AttributeType
 	(OnConflict)(0),                                 // 1: polynym.v1.OnConflict
 	(OnExisting)(0),                                 // 2: polynym.v1.OnExisting
 	(DuplicateReason)(0),                            // 3: polynym.v1.DuplicateReason
 	(UsageResolution)(0),                            // 4: polynym.v1.UsageResolution
-	(*Tenant)(nil),                                  // 5: polynym.v1.Tenant
-	(*Policies)(nil),                                // 6: polynym.v1.Policies
-	(*AttributeDefinition)(nil),                     // 7: polynym.v1.AttributeDefinition
-	(*ReservedHandles)(nil),                         // 8: polynym.v1.ReservedHandles
-	(*Holds)(nil),                                   // 9: polynym.v1.Holds
-	(*PurgeUserRequest)(nil),                        // 10: polynym.v1.PurgeUserRequest
-	(*PurgeUserResponse)(nil),                       // 11: polynym.v1.PurgeUserResponse
-	(*ReleaseHoldRequest)(nil),                      // 12: polynym.v1.ReleaseHoldRequest
-	(*ReleaseHoldResponse)(nil),                     // 13: polynym.v1.ReleaseHoldResponse
-	(*RenormalizeRequest)(nil),                      // 14: polynym.v1.RenormalizeRequest
-	(*RenormalizeResponse)(nil),                     // 15: polynym.v1.RenormalizeResponse
-	(*GetTenantRequest)(nil),                        // 16: polynym.v1.GetTenantRequest
-	(*GetTenantResponse)(nil),                       // 17: polynym.v1.GetTenantResponse
-	(*UpdateTenantRequest)(nil),                     // 18: polynym.v1.UpdateTenantRequest
-	(*UpdateTenantResponse)(nil),                    // 19: polynym.v1.UpdateTenantResponse
-	(*DeleteTenantRequest)(nil),                     // 20: polynym.v1.DeleteTenantRequest
-	(*DeleteTenantResponse)(nil),                    // 21: polynym.v1.DeleteTenantResponse
-	(*ListTenantsRequest)(nil),                      // 22: polynym.v1.ListTenantsRequest
-	(*ListTenantsResponse)(nil),                     // 23: polynym.v1.ListTenantsResponse
-	(*ListAttributeNamesRequest)(nil),               // 24: polynym.v1.ListAttributeNamesRequest
-	(*ListAttributeNamesResponse)(nil),              // 25: polynym.v1.ListAttributeNamesResponse
-	(*ImportUsersRequest)(nil),                      // 26: polynym.v1.ImportUsersRequest
-	(*UndoOperationRequest)(nil),                    // 27: polynym.v1.UndoOperationRequest
-	(*UndoOperationResponse)(nil),                   // 28: polynym.v1.UndoOperationResponse
-	(*ImportUsersResponse)(nil),                     // 29: polynym.v1.ImportUsersResponse
-	(*ExportUsersRequest)(nil),                      // 30: polynym.v1.ExportUsersRequest
-	(*ExportUsersResponse)(nil),                     // 31: polynym.v1.ExportUsersResponse
-	(*OwnerlessHold)(nil),                           // 32: polynym.v1.OwnerlessHold
-	(*ExportedUser)(nil),                            // 33: polynym.v1.ExportedUser
-	(*FindDuplicatesRequest)(nil),                   // 34: polynym.v1.FindDuplicatesRequest
-	(*FindDuplicatesResponse)(nil),                  // 35: polynym.v1.FindDuplicatesResponse
-	(*BackupStoreRequest)(nil),                      // 36: polynym.v1.BackupStoreRequest
-	(*BackupStoreResponse)(nil),                     // 37: polynym.v1.BackupStoreResponse
-	(*UserInternals)(nil),                           // 38: polynym.v1.UserInternals
-	(*ListTenantHistoryRequest)(nil),                // 39: polynym.v1.ListTenantHistoryRequest
-	(*ListTenantHistoryResponse)(nil),               // 40: polynym.v1.ListTenantHistoryResponse
-	(*TenantEvent)(nil),                             // 41: polynym.v1.TenantEvent
-	(*PoliciesChange)(nil),                          // 42: polynym.v1.PoliciesChange
-	(*TenantDeletion)(nil),                          // 43: polynym.v1.TenantDeletion
-	(*UserPurge)(nil),                               // 44: polynym.v1.UserPurge
-	(*GetUsageRequest)(nil),                         // 45: polynym.v1.GetUsageRequest
-	(*GetUsageResponse)(nil),                        // 46: polynym.v1.GetUsageResponse
-	(*UsageSeries)(nil),                             // 47: polynym.v1.UsageSeries
-	(*UsagePoint)(nil),                              // 48: polynym.v1.UsagePoint
-	(*RenormalizeResponse_Problem)(nil),             // 49: polynym.v1.RenormalizeResponse.Problem
-	(*ImportUsersRequest_Options)(nil),              // 50: polynym.v1.ImportUsersRequest.Options
-	(*UndoOperationResponse_Kept)(nil),              // 51: polynym.v1.UndoOperationResponse.Kept
-	(*UndoOperationResponse_Blocker)(nil),           // 52: polynym.v1.UndoOperationResponse.Blocker
-	(*ImportUsersResponse_Progress)(nil),            // 53: polynym.v1.ImportUsersResponse.Progress
-	(*ImportUsersResponse_Change)(nil),              // 54: polynym.v1.ImportUsersResponse.Change
-	(*ImportUsersResponse_Reject)(nil),              // 55: polynym.v1.ImportUsersResponse.Reject
-	(*ExportUsersResponse_Start)(nil),               // 56: polynym.v1.ExportUsersResponse.Start
-	(*ExportUsersResponse_End)(nil),                 // 57: polynym.v1.ExportUsersResponse.End
-	(*FindDuplicatesResponse_Progress)(nil),         // 58: polynym.v1.FindDuplicatesResponse.Progress
-	(*FindDuplicatesResponse_Evidence)(nil),         // 59: polynym.v1.FindDuplicatesResponse.Evidence
-	(*FindDuplicatesResponse_Pair)(nil),             // 60: polynym.v1.FindDuplicatesResponse.Pair
-	(*UserInternals_Hold)(nil),                      // 61: polynym.v1.UserInternals.Hold
-	(*UserInternals_NotRestored)(nil),               // 62: polynym.v1.UserInternals.NotRestored
-	(*UserInternals_MergeUndo)(nil),                 // 63: polynym.v1.UserInternals.MergeUndo
-	(*UserInternals_MergeUndo_TextChange)(nil),      // 64: polynym.v1.UserInternals.MergeUndo.TextChange
-	(*UserInternals_MergeUndo_AttributeChange)(nil), // 65: polynym.v1.UserInternals.MergeUndo.AttributeChange
-	nil,                           // 66: polynym.v1.UserInternals.MergeUndo.AttributesEntry
-	(*timestamppb.Timestamp)(nil), // 67: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 68: google.protobuf.Duration
-	(*Identifier)(nil),            // 69: polynym.v1.Identifier
-	(*fieldmaskpb.FieldMask)(nil), // 70: google.protobuf.FieldMask
-	(*User)(nil),                  // 71: polynym.v1.User
-	(*ChangeSet)(nil),             // 72: polynym.v1.ChangeSet
-	(*AttributeValue)(nil),        // 73: polynym.v1.AttributeValue
+	(DeliveryState)(0),                              // 5: polynym.v1.DeliveryState
+	(*Tenant)(nil),                                  // 6: polynym.v1.Tenant
+	(*Policies)(nil),                                // 7: polynym.v1.Policies
+	(*AttributeDefinition)(nil),                     // 8: polynym.v1.AttributeDefinition
+	(*ReservedHandles)(nil),                         // 9: polynym.v1.ReservedHandles
+	(*Holds)(nil),                                   // 10: polynym.v1.Holds
+	(*PurgeUserRequest)(nil),                        // 11: polynym.v1.PurgeUserRequest
+	(*PurgeUserResponse)(nil),                       // 12: polynym.v1.PurgeUserResponse
+	(*ReleaseHoldRequest)(nil),                      // 13: polynym.v1.ReleaseHoldRequest
+	(*ReleaseHoldResponse)(nil),                     // 14: polynym.v1.ReleaseHoldResponse
+	(*RenormalizeRequest)(nil),                      // 15: polynym.v1.RenormalizeRequest
+	(*RenormalizeResponse)(nil),                     // 16: polynym.v1.RenormalizeResponse
+	(*GetTenantRequest)(nil),                        // 17: polynym.v1.GetTenantRequest
+	(*GetTenantResponse)(nil),                       // 18: polynym.v1.GetTenantResponse
+	(*UpdateTenantRequest)(nil),                     // 19: polynym.v1.UpdateTenantRequest
+	(*UpdateTenantResponse)(nil),                    // 20: polynym.v1.UpdateTenantResponse
+	(*DeleteTenantRequest)(nil),                     // 21: polynym.v1.DeleteTenantRequest
+	(*DeleteTenantResponse)(nil),                    // 22: polynym.v1.DeleteTenantResponse
+	(*ListTenantsRequest)(nil),                      // 23: polynym.v1.ListTenantsRequest
+	(*ListTenantsResponse)(nil),                     // 24: polynym.v1.ListTenantsResponse
+	(*ListAttributeNamesRequest)(nil),               // 25: polynym.v1.ListAttributeNamesRequest
+	(*ListAttributeNamesResponse)(nil),              // 26: polynym.v1.ListAttributeNamesResponse
+	(*ImportUsersRequest)(nil),                      // 27: polynym.v1.ImportUsersRequest
+	(*UndoOperationRequest)(nil),                    // 28: polynym.v1.UndoOperationRequest
+	(*UndoOperationResponse)(nil),                   // 29: polynym.v1.UndoOperationResponse
+	(*ImportUsersResponse)(nil),                     // 30: polynym.v1.ImportUsersResponse
+	(*ExportUsersRequest)(nil),                      // 31: polynym.v1.ExportUsersRequest
+	(*ExportUsersResponse)(nil),                     // 32: polynym.v1.ExportUsersResponse
+	(*OwnerlessHold)(nil),                           // 33: polynym.v1.OwnerlessHold
+	(*ExportedUser)(nil),                            // 34: polynym.v1.ExportedUser
+	(*FindDuplicatesRequest)(nil),                   // 35: polynym.v1.FindDuplicatesRequest
+	(*FindDuplicatesResponse)(nil),                  // 36: polynym.v1.FindDuplicatesResponse
+	(*BackupStoreRequest)(nil),                      // 37: polynym.v1.BackupStoreRequest
+	(*BackupStoreResponse)(nil),                     // 38: polynym.v1.BackupStoreResponse
+	(*UserInternals)(nil),                           // 39: polynym.v1.UserInternals
+	(*ListTenantHistoryRequest)(nil),                // 40: polynym.v1.ListTenantHistoryRequest
+	(*ListTenantHistoryResponse)(nil),               // 41: polynym.v1.ListTenantHistoryResponse
+	(*TenantEvent)(nil),                             // 42: polynym.v1.TenantEvent
+	(*PoliciesChange)(nil),                          // 43: polynym.v1.PoliciesChange
+	(*TenantDeletion)(nil),                          // 44: polynym.v1.TenantDeletion
+	(*UserPurge)(nil),                               // 45: polynym.v1.UserPurge
+	(*GetUsageRequest)(nil),                         // 46: polynym.v1.GetUsageRequest
+	(*GetUsageResponse)(nil),                        // 47: polynym.v1.GetUsageResponse
+	(*UsageSeries)(nil),                             // 48: polynym.v1.UsageSeries
+	(*UsagePoint)(nil),                              // 49: polynym.v1.UsagePoint
+	(*Delivery)(nil),                                // 50: polynym.v1.Delivery
+	(*CreateDeliveryRequest)(nil),                   // 51: polynym.v1.CreateDeliveryRequest
+	(*CreateDeliveryResponse)(nil),                  // 52: polynym.v1.CreateDeliveryResponse
+	(*UpdateDeliveryRequest)(nil),                   // 53: polynym.v1.UpdateDeliveryRequest
+	(*UpdateDeliveryResponse)(nil),                  // 54: polynym.v1.UpdateDeliveryResponse
+	(*ListDeliveriesRequest)(nil),                   // 55: polynym.v1.ListDeliveriesRequest
+	(*ListDeliveriesResponse)(nil),                  // 56: polynym.v1.ListDeliveriesResponse
+	(*DeleteDeliveryRequest)(nil),                   // 57: polynym.v1.DeleteDeliveryRequest
+	(*DeleteDeliveryResponse)(nil),                  // 58: polynym.v1.DeleteDeliveryResponse
+	(*ListDeliveryAttemptsRequest)(nil),             // 59: polynym.v1.ListDeliveryAttemptsRequest
+	(*ListDeliveryAttemptsResponse)(nil),            // 60: polynym.v1.ListDeliveryAttemptsResponse
+	(*ReplayDeliveryRequest)(nil),                   // 61: polynym.v1.ReplayDeliveryRequest
+	(*ReplayDeliveryResponse)(nil),                  // 62: polynym.v1.ReplayDeliveryResponse
+	(*TestDeliveryRequest)(nil),                     // 63: polynym.v1.TestDeliveryRequest
+	(*TestDeliveryResponse)(nil),                    // 64: polynym.v1.TestDeliveryResponse
+	(*RenormalizeResponse_Problem)(nil),             // 65: polynym.v1.RenormalizeResponse.Problem
+	(*ImportUsersRequest_Options)(nil),              // 66: polynym.v1.ImportUsersRequest.Options
+	(*UndoOperationResponse_Kept)(nil),              // 67: polynym.v1.UndoOperationResponse.Kept
+	(*UndoOperationResponse_Blocker)(nil),           // 68: polynym.v1.UndoOperationResponse.Blocker
+	(*ImportUsersResponse_Progress)(nil),            // 69: polynym.v1.ImportUsersResponse.Progress
+	(*ImportUsersResponse_Change)(nil),              // 70: polynym.v1.ImportUsersResponse.Change
+	(*ImportUsersResponse_Reject)(nil),              // 71: polynym.v1.ImportUsersResponse.Reject
+	(*ExportUsersResponse_Start)(nil),               // 72: polynym.v1.ExportUsersResponse.Start
+	(*ExportUsersResponse_End)(nil),                 // 73: polynym.v1.ExportUsersResponse.End
+	(*FindDuplicatesResponse_Progress)(nil),         // 74: polynym.v1.FindDuplicatesResponse.Progress
+	(*FindDuplicatesResponse_Evidence)(nil),         // 75: polynym.v1.FindDuplicatesResponse.Evidence
+	(*FindDuplicatesResponse_Pair)(nil),             // 76: polynym.v1.FindDuplicatesResponse.Pair
+	(*UserInternals_Hold)(nil),                      // 77: polynym.v1.UserInternals.Hold
+	(*UserInternals_NotRestored)(nil),               // 78: polynym.v1.UserInternals.NotRestored
+	(*UserInternals_MergeUndo)(nil),                 // 79: polynym.v1.UserInternals.MergeUndo
+	(*UserInternals_MergeUndo_TextChange)(nil),      // 80: polynym.v1.UserInternals.MergeUndo.TextChange
+	(*UserInternals_MergeUndo_AttributeChange)(nil), // 81: polynym.v1.UserInternals.MergeUndo.AttributeChange
+	nil, // 82: polynym.v1.UserInternals.MergeUndo.AttributesEntry
+	(*ListDeliveryAttemptsResponse_Attempt)(nil),    // 83: polynym.v1.ListDeliveryAttemptsResponse.Attempt
+	(*ListDeliveryAttemptsResponse_HeldUser)(nil),   // 84: polynym.v1.ListDeliveryAttemptsResponse.HeldUser
+	(*ListDeliveryAttemptsResponse_DeadLetter)(nil), // 85: polynym.v1.ListDeliveryAttemptsResponse.DeadLetter
+	(*timestamppb.Timestamp)(nil),                   // 86: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),                     // 87: google.protobuf.Duration
+	(*Identifier)(nil),                              // 88: polynym.v1.Identifier
+	(*fieldmaskpb.FieldMask)(nil),                   // 89: google.protobuf.FieldMask
+	(*User)(nil),                                    // 90: polynym.v1.User
+	(EventType)(0),                                  // 91: polynym.v1.EventType
+	(*ChangeSet)(nil),                               // 92: polynym.v1.ChangeSet
+	(*AttributeValue)(nil),                          // 93: polynym.v1.AttributeValue
 }
 var file_polynym_v1_admin_service_proto_depIdxs = []int32{
-	6,   // 0: polynym.v1.Tenant.policies:type_name -> polynym.v1.Policies
-	67,  // 1: polynym.v1.Tenant.create_time:type_name -> google.protobuf.Timestamp
-	67,  // 2: polynym.v1.Tenant.update_time:type_name -> google.protobuf.Timestamp
-	67,  // 3: polynym.v1.Tenant.delete_time:type_name -> google.protobuf.Timestamp
-	9,   // 4: polynym.v1.Policies.holds:type_name -> polynym.v1.Holds
-	68,  // 5: polynym.v1.Policies.restore_window:type_name -> google.protobuf.Duration
-	68,  // 6: polynym.v1.Policies.undo_window:type_name -> google.protobuf.Duration
-	8,   // 7: polynym.v1.Policies.reserved_handles:type_name -> polynym.v1.ReservedHandles
-	7,   // 8: polynym.v1.Policies.attribute_definitions:type_name -> polynym.v1.AttributeDefinition
-	68,  // 9: polynym.v1.Policies.history_retention:type_name -> google.protobuf.Duration
-	67,  // 10: polynym.v1.Policies.history_since_time:type_name -> google.protobuf.Timestamp
-	68,  // 11: polynym.v1.Policies.inbox_retention:type_name -> google.protobuf.Duration
-	67,  // 12: polynym.v1.Policies.history_change_time:type_name -> google.protobuf.Timestamp
-	67,  // 13: polynym.v1.Policies.history_extend_time:type_name -> google.protobuf.Timestamp
-	68,  // 14: polynym.v1.Policies.history_former_retention:type_name -> google.protobuf.Duration
-	68,  // 15: polynym.v1.Policies.phone_takeover_after:type_name -> google.protobuf.Duration
+	7,   // 0: polynym.v1.Tenant.policies:type_name -> polynym.v1.Policies
+	86,  // 1: polynym.v1.Tenant.create_time:type_name -> google.protobuf.Timestamp
+	86,  // 2: polynym.v1.Tenant.update_time:type_name -> google.protobuf.Timestamp
+	86,  // 3: polynym.v1.Tenant.delete_time:type_name -> google.protobuf.Timestamp
+	10,  // 4: polynym.v1.Policies.holds:type_name -> polynym.v1.Holds
+	87,  // 5: polynym.v1.Policies.restore_window:type_name -> google.protobuf.Duration
+	87,  // 6: polynym.v1.Policies.undo_window:type_name -> google.protobuf.Duration
+	9,   // 7: polynym.v1.Policies.reserved_handles:type_name -> polynym.v1.ReservedHandles
+	8,   // 8: polynym.v1.Policies.attribute_definitions:type_name -> polynym.v1.AttributeDefinition
+	87,  // 9: polynym.v1.Policies.history_retention:type_name -> google.protobuf.Duration
+	86,  // 10: polynym.v1.Policies.history_since_time:type_name -> google.protobuf.Timestamp
+	87,  // 11: polynym.v1.Policies.inbox_retention:type_name -> google.protobuf.Duration
+	86,  // 12: polynym.v1.Policies.history_change_time:type_name -> google.protobuf.Timestamp
+	86,  // 13: polynym.v1.Policies.history_extend_time:type_name -> google.protobuf.Timestamp
+	87,  // 14: polynym.v1.Policies.history_former_retention:type_name -> google.protobuf.Duration
+	87,  // 15: polynym.v1.Policies.phone_takeover_after:type_name -> google.protobuf.Duration
 	0,   // 16: polynym.v1.AttributeDefinition.type:type_name -> polynym.v1.AttributeType
-	67,  // 17: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
-	68,  // 18: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
-	68,  // 19: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
-	68,  // 20: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
-	68,  // 21: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
-	68,  // 22: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
-	69,  // 23: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
-	69,  // 24: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
-	49,  // 25: polynym.v1.RenormalizeResponse.problems:type_name -> polynym.v1.RenormalizeResponse.Problem
-	5,   // 26: polynym.v1.GetTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	6,   // 27: polynym.v1.UpdateTenantRequest.policies:type_name -> polynym.v1.Policies
-	70,  // 28: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
-	5,   // 29: polynym.v1.UpdateTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	5,   // 30: polynym.v1.DeleteTenantResponse.tenant:type_name -> polynym.v1.Tenant
-	5,   // 31: polynym.v1.ListTenantsResponse.tenants:type_name -> polynym.v1.Tenant
-	50,  // 32: polynym.v1.ImportUsersRequest.options:type_name -> polynym.v1.ImportUsersRequest.Options
-	71,  // 33: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
-	38,  // 34: polynym.v1.ImportUsersRequest.internals:type_name -> polynym.v1.UserInternals
-	5,   // 35: polynym.v1.ImportUsersRequest.tenant_record:type_name -> polynym.v1.Tenant
-	32,  // 36: polynym.v1.ImportUsersRequest.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
-	51,  // 37: polynym.v1.UndoOperationResponse.kept:type_name -> polynym.v1.UndoOperationResponse.Kept
-	53,  // 38: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
-	55,  // 39: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
-	54,  // 40: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
-	67,  // 41: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
-	56,  // 42: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
-	71,  // 43: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
-	38,  // 44: polynym.v1.ExportUsersResponse.internals:type_name -> polynym.v1.UserInternals
-	5,   // 45: polynym.v1.ExportUsersResponse.tenant_record:type_name -> polynym.v1.Tenant
-	33,  // 46: polynym.v1.ExportUsersResponse.users:type_name -> polynym.v1.ExportedUser
-	32,  // 47: polynym.v1.ExportUsersResponse.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
-	57,  // 48: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
-	61,  // 49: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
-	71,  // 50: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
-	38,  // 51: polynym.v1.ExportedUser.internals:type_name -> polynym.v1.UserInternals
-	58,  // 52: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
-	60,  // 53: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
-	61,  // 54: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
-	63,  // 55: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
-	62,  // 56: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
-	67,  // 57: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
-	67,  // 58: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
-	41,  // 59: polynym.v1.ListTenantHistoryResponse.events:type_name -> polynym.v1.TenantEvent
-	67,  // 60: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
-	6,   // 61: polynym.v1.TenantEvent.created:type_name -> polynym.v1.Policies
-	42,  // 62: polynym.v1.TenantEvent.policies_changed:type_name -> polynym.v1.PoliciesChange
-	43,  // 63: polynym.v1.TenantEvent.deletion_begun:type_name -> polynym.v1.TenantDeletion
-	43,  // 64: polynym.v1.TenantEvent.deletion_cancelled:type_name -> polynym.v1.TenantDeletion
-	43,  // 65: polynym.v1.TenantEvent.deleted:type_name -> polynym.v1.TenantDeletion
-	44,  // 66: polynym.v1.TenantEvent.user_purged:type_name -> polynym.v1.UserPurge
-	6,   // 67: polynym.v1.PoliciesChange.before:type_name -> polynym.v1.Policies
-	6,   // 68: polynym.v1.PoliciesChange.after:type_name -> polynym.v1.Policies
-	67,  // 69: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
-	67,  // 70: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
+	86,  // 17: polynym.v1.AttributeDefinition.index_change_time:type_name -> google.protobuf.Timestamp
+	87,  // 18: polynym.v1.Holds.email:type_name -> google.protobuf.Duration
+	87,  // 19: polynym.v1.Holds.handle:type_name -> google.protobuf.Duration
+	87,  // 20: polynym.v1.Holds.phone:type_name -> google.protobuf.Duration
+	87,  // 21: polynym.v1.Holds.social:type_name -> google.protobuf.Duration
+	87,  // 22: polynym.v1.Holds.url:type_name -> google.protobuf.Duration
+	88,  // 23: polynym.v1.ReleaseHoldRequest.identifier:type_name -> polynym.v1.Identifier
+	88,  // 24: polynym.v1.ReleaseHoldResponse.identifier:type_name -> polynym.v1.Identifier
+	65,  // 25: polynym.v1.RenormalizeResponse.problems:type_name -> polynym.v1.RenormalizeResponse.Problem
+	6,   // 26: polynym.v1.GetTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	7,   // 27: polynym.v1.UpdateTenantRequest.policies:type_name -> polynym.v1.Policies
+	89,  // 28: polynym.v1.UpdateTenantRequest.update_mask:type_name -> google.protobuf.FieldMask
+	6,   // 29: polynym.v1.UpdateTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	6,   // 30: polynym.v1.DeleteTenantResponse.tenant:type_name -> polynym.v1.Tenant
+	6,   // 31: polynym.v1.ListTenantsResponse.tenants:type_name -> polynym.v1.Tenant
+	66,  // 32: polynym.v1.ImportUsersRequest.options:type_name -> polynym.v1.ImportUsersRequest.Options
+	90,  // 33: polynym.v1.ImportUsersRequest.user:type_name -> polynym.v1.User
+	39,  // 34: polynym.v1.ImportUsersRequest.internals:type_name -> polynym.v1.UserInternals
+	6,   // 35: polynym.v1.ImportUsersRequest.tenant_record:type_name -> polynym.v1.Tenant
+	33,  // 36: polynym.v1.ImportUsersRequest.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
+	67,  // 37: polynym.v1.UndoOperationResponse.kept:type_name -> polynym.v1.UndoOperationResponse.Kept
+	69,  // 38: polynym.v1.ImportUsersResponse.progress:type_name -> polynym.v1.ImportUsersResponse.Progress
+	71,  // 39: polynym.v1.ImportUsersResponse.rejects:type_name -> polynym.v1.ImportUsersResponse.Reject
+	70,  // 40: polynym.v1.ImportUsersResponse.changes:type_name -> polynym.v1.ImportUsersResponse.Change
+	86,  // 41: polynym.v1.ExportUsersRequest.read_time:type_name -> google.protobuf.Timestamp
+	72,  // 42: polynym.v1.ExportUsersResponse.start:type_name -> polynym.v1.ExportUsersResponse.Start
+	90,  // 43: polynym.v1.ExportUsersResponse.user:type_name -> polynym.v1.User
+	39,  // 44: polynym.v1.ExportUsersResponse.internals:type_name -> polynym.v1.UserInternals
+	6,   // 45: polynym.v1.ExportUsersResponse.tenant_record:type_name -> polynym.v1.Tenant
+	34,  // 46: polynym.v1.ExportUsersResponse.users:type_name -> polynym.v1.ExportedUser
+	33,  // 47: polynym.v1.ExportUsersResponse.ownerless_hold:type_name -> polynym.v1.OwnerlessHold
+	73,  // 48: polynym.v1.ExportUsersResponse.end:type_name -> polynym.v1.ExportUsersResponse.End
+	77,  // 49: polynym.v1.OwnerlessHold.hold:type_name -> polynym.v1.UserInternals.Hold
+	90,  // 50: polynym.v1.ExportedUser.user:type_name -> polynym.v1.User
+	39,  // 51: polynym.v1.ExportedUser.internals:type_name -> polynym.v1.UserInternals
+	74,  // 52: polynym.v1.FindDuplicatesResponse.progress:type_name -> polynym.v1.FindDuplicatesResponse.Progress
+	76,  // 53: polynym.v1.FindDuplicatesResponse.pair:type_name -> polynym.v1.FindDuplicatesResponse.Pair
+	77,  // 54: polynym.v1.UserInternals.holds:type_name -> polynym.v1.UserInternals.Hold
+	79,  // 55: polynym.v1.UserInternals.undo:type_name -> polynym.v1.UserInternals.MergeUndo
+	78,  // 56: polynym.v1.UserInternals.not_restored:type_name -> polynym.v1.UserInternals.NotRestored
+	86,  // 57: polynym.v1.ListTenantHistoryRequest.from:type_name -> google.protobuf.Timestamp
+	86,  // 58: polynym.v1.ListTenantHistoryRequest.to:type_name -> google.protobuf.Timestamp
+	42,  // 59: polynym.v1.ListTenantHistoryResponse.events:type_name -> polynym.v1.TenantEvent
+	86,  // 60: polynym.v1.TenantEvent.time:type_name -> google.protobuf.Timestamp
+	7,   // 61: polynym.v1.TenantEvent.created:type_name -> polynym.v1.Policies
+	43,  // 62: polynym.v1.TenantEvent.policies_changed:type_name -> polynym.v1.PoliciesChange
+	44,  // 63: polynym.v1.TenantEvent.deletion_begun:type_name -> polynym.v1.TenantDeletion
+	44,  // 64: polynym.v1.TenantEvent.deletion_cancelled:type_name -> polynym.v1.TenantDeletion
+	44,  // 65: polynym.v1.TenantEvent.deleted:type_name -> polynym.v1.TenantDeletion
+	45,  // 66: polynym.v1.TenantEvent.user_purged:type_name -> polynym.v1.UserPurge
+	7,   // 67: polynym.v1.PoliciesChange.before:type_name -> polynym.v1.Policies
+	7,   // 68: polynym.v1.PoliciesChange.after:type_name -> polynym.v1.Policies
+	86,  // 69: polynym.v1.GetUsageRequest.from:type_name -> google.protobuf.Timestamp
+	86,  // 70: polynym.v1.GetUsageRequest.to:type_name -> google.protobuf.Timestamp
 	4,   // 71: polynym.v1.GetUsageRequest.resolution:type_name -> polynym.v1.UsageResolution
-	47,  // 72: polynym.v1.GetUsageResponse.series:type_name -> polynym.v1.UsageSeries
+	48,  // 72: polynym.v1.GetUsageResponse.series:type_name -> polynym.v1.UsageSeries
 	4,   // 73: polynym.v1.GetUsageResponse.resolution:type_name -> polynym.v1.UsageResolution
-	67,  // 74: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
-	67,  // 75: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
-	48,  // 76: polynym.v1.UsageSeries.points:type_name -> polynym.v1.UsagePoint
-	67,  // 77: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
-	69,  // 78: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
-	69,  // 79: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
-	69,  // 80: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
-	1,   // 81: polynym.v1.ImportUsersRequest.Options.on_conflict:type_name -> polynym.v1.OnConflict
-	2,   // 82: polynym.v1.ImportUsersRequest.Options.on_existing:type_name -> polynym.v1.OnExisting
-	52,  // 83: polynym.v1.UndoOperationResponse.Kept.blockers:type_name -> polynym.v1.UndoOperationResponse.Blocker
-	72,  // 84: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
-	67,  // 85: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
-	3,   // 86: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
-	59,  // 87: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
-	69,  // 88: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
-	67,  // 89: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
-	69,  // 90: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
-	67,  // 91: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
-	71,  // 92: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
-	38,  // 93: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
-	64,  // 94: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
-	66,  // 95: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
-	69,  // 96: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
-	73,  // 97: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
-	73,  // 98: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
-	65,  // 99: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
-	10,  // 100: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
-	12,  // 101: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
-	14,  // 102: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
-	16,  // 103: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
-	18,  // 104: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
-	20,  // 105: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
-	22,  // 106: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
-	39,  // 107: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
-	45,  // 108: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
-	24,  // 109: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
-	26,  // 110: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
-	30,  // 111: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
-	34,  // 112: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
-	27,  // 113: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
-	36,  // 114: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
-	11,  // 115: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
-	13,  // 116: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
-	15,  // 117: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
-	17,  // 118: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
-	19,  // 119: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
-	21,  // 120: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
-	23,  // 121: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
-	40,  // 122: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
-	46,  // 123: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
-	25,  // 124: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
-	29,  // 125: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
-	31,  // 126: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
-	35,  // 127: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
-	28,  // 128: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
-	37,  // 129: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
-	115, // [115:130] is the sub-list for method output_type
-	100, // [100:115] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	86,  // 74: polynym.v1.GetUsageResponse.from:type_name -> google.protobuf.Timestamp
+	86,  // 75: polynym.v1.GetUsageResponse.to:type_name -> google.protobuf.Timestamp
+	49,  // 76: polynym.v1.UsageSeries.points:type_name -> polynym.v1.UsagePoint
+	86,  // 77: polynym.v1.UsagePoint.time:type_name -> google.protobuf.Timestamp
+	91,  // 78: polynym.v1.Delivery.types:type_name -> polynym.v1.EventType
+	5,   // 79: polynym.v1.Delivery.state:type_name -> polynym.v1.DeliveryState
+	86,  // 80: polynym.v1.Delivery.pause_time:type_name -> google.protobuf.Timestamp
+	86,  // 81: polynym.v1.Delivery.create_time:type_name -> google.protobuf.Timestamp
+	86,  // 82: polynym.v1.Delivery.update_time:type_name -> google.protobuf.Timestamp
+	86,  // 83: polynym.v1.Delivery.last_delivered_time:type_name -> google.protobuf.Timestamp
+	86,  // 84: polynym.v1.Delivery.next_attempt_time:type_name -> google.protobuf.Timestamp
+	91,  // 85: polynym.v1.CreateDeliveryRequest.types:type_name -> polynym.v1.EventType
+	50,  // 86: polynym.v1.CreateDeliveryResponse.delivery:type_name -> polynym.v1.Delivery
+	89,  // 87: polynym.v1.UpdateDeliveryRequest.update_mask:type_name -> google.protobuf.FieldMask
+	91,  // 88: polynym.v1.UpdateDeliveryRequest.types:type_name -> polynym.v1.EventType
+	50,  // 89: polynym.v1.UpdateDeliveryResponse.delivery:type_name -> polynym.v1.Delivery
+	50,  // 90: polynym.v1.ListDeliveriesResponse.deliveries:type_name -> polynym.v1.Delivery
+	83,  // 91: polynym.v1.ListDeliveryAttemptsResponse.attempts:type_name -> polynym.v1.ListDeliveryAttemptsResponse.Attempt
+	84,  // 92: polynym.v1.ListDeliveryAttemptsResponse.held_users:type_name -> polynym.v1.ListDeliveryAttemptsResponse.HeldUser
+	85,  // 93: polynym.v1.ListDeliveryAttemptsResponse.dead_letters:type_name -> polynym.v1.ListDeliveryAttemptsResponse.DeadLetter
+	86,  // 94: polynym.v1.ReplayDeliveryRequest.from:type_name -> google.protobuf.Timestamp
+	87,  // 95: polynym.v1.TestDeliveryResponse.took:type_name -> google.protobuf.Duration
+	88,  // 96: polynym.v1.RenormalizeResponse.Problem.identifier:type_name -> polynym.v1.Identifier
+	88,  // 97: polynym.v1.RenormalizeResponse.Problem.new_identifier:type_name -> polynym.v1.Identifier
+	88,  // 98: polynym.v1.RenormalizeResponse.Problem.other_identifier:type_name -> polynym.v1.Identifier
+	1,   // 99: polynym.v1.ImportUsersRequest.Options.on_conflict:type_name -> polynym.v1.OnConflict
+	2,   // 100: polynym.v1.ImportUsersRequest.Options.on_existing:type_name -> polynym.v1.OnExisting
+	68,  // 101: polynym.v1.UndoOperationResponse.Kept.blockers:type_name -> polynym.v1.UndoOperationResponse.Blocker
+	92,  // 102: polynym.v1.ImportUsersResponse.Change.changes:type_name -> polynym.v1.ChangeSet
+	86,  // 103: polynym.v1.ExportUsersResponse.Start.read_time:type_name -> google.protobuf.Timestamp
+	3,   // 104: polynym.v1.FindDuplicatesResponse.Evidence.reason:type_name -> polynym.v1.DuplicateReason
+	75,  // 105: polynym.v1.FindDuplicatesResponse.Pair.evidence:type_name -> polynym.v1.FindDuplicatesResponse.Evidence
+	88,  // 106: polynym.v1.UserInternals.Hold.identifier:type_name -> polynym.v1.Identifier
+	86,  // 107: polynym.v1.UserInternals.Hold.end_time:type_name -> google.protobuf.Timestamp
+	88,  // 108: polynym.v1.UserInternals.NotRestored.identifier:type_name -> polynym.v1.Identifier
+	86,  // 109: polynym.v1.UserInternals.MergeUndo.end_time:type_name -> google.protobuf.Timestamp
+	90,  // 110: polynym.v1.UserInternals.MergeUndo.user:type_name -> polynym.v1.User
+	39,  // 111: polynym.v1.UserInternals.MergeUndo.internals:type_name -> polynym.v1.UserInternals
+	80,  // 112: polynym.v1.UserInternals.MergeUndo.display_name:type_name -> polynym.v1.UserInternals.MergeUndo.TextChange
+	82,  // 113: polynym.v1.UserInternals.MergeUndo.attributes:type_name -> polynym.v1.UserInternals.MergeUndo.AttributesEntry
+	88,  // 114: polynym.v1.UserInternals.MergeUndo.unmarked:type_name -> polynym.v1.Identifier
+	93,  // 115: polynym.v1.UserInternals.MergeUndo.AttributeChange.before:type_name -> polynym.v1.AttributeValue
+	93,  // 116: polynym.v1.UserInternals.MergeUndo.AttributeChange.after:type_name -> polynym.v1.AttributeValue
+	81,  // 117: polynym.v1.UserInternals.MergeUndo.AttributesEntry.value:type_name -> polynym.v1.UserInternals.MergeUndo.AttributeChange
+	86,  // 118: polynym.v1.ListDeliveryAttemptsResponse.Attempt.time:type_name -> google.protobuf.Timestamp
+	87,  // 119: polynym.v1.ListDeliveryAttemptsResponse.Attempt.took:type_name -> google.protobuf.Duration
+	86,  // 120: polynym.v1.ListDeliveryAttemptsResponse.HeldUser.next_attempt_time:type_name -> google.protobuf.Timestamp
+	86,  // 121: polynym.v1.ListDeliveryAttemptsResponse.DeadLetter.time:type_name -> google.protobuf.Timestamp
+	11,  // 122: polynym.v1.AdminService.PurgeUser:input_type -> polynym.v1.PurgeUserRequest
+	13,  // 123: polynym.v1.AdminService.ReleaseHold:input_type -> polynym.v1.ReleaseHoldRequest
+	15,  // 124: polynym.v1.AdminService.Renormalize:input_type -> polynym.v1.RenormalizeRequest
+	17,  // 125: polynym.v1.AdminService.GetTenant:input_type -> polynym.v1.GetTenantRequest
+	19,  // 126: polynym.v1.AdminService.UpdateTenant:input_type -> polynym.v1.UpdateTenantRequest
+	21,  // 127: polynym.v1.AdminService.DeleteTenant:input_type -> polynym.v1.DeleteTenantRequest
+	23,  // 128: polynym.v1.AdminService.ListTenants:input_type -> polynym.v1.ListTenantsRequest
+	40,  // 129: polynym.v1.AdminService.ListTenantHistory:input_type -> polynym.v1.ListTenantHistoryRequest
+	46,  // 130: polynym.v1.AdminService.GetUsage:input_type -> polynym.v1.GetUsageRequest
+	25,  // 131: polynym.v1.AdminService.ListAttributeNames:input_type -> polynym.v1.ListAttributeNamesRequest
+	27,  // 132: polynym.v1.AdminService.ImportUsers:input_type -> polynym.v1.ImportUsersRequest
+	31,  // 133: polynym.v1.AdminService.ExportUsers:input_type -> polynym.v1.ExportUsersRequest
+	35,  // 134: polynym.v1.AdminService.FindDuplicates:input_type -> polynym.v1.FindDuplicatesRequest
+	28,  // 135: polynym.v1.AdminService.UndoOperation:input_type -> polynym.v1.UndoOperationRequest
+	37,  // 136: polynym.v1.AdminService.BackupStore:input_type -> polynym.v1.BackupStoreRequest
+	51,  // 137: polynym.v1.AdminService.CreateDelivery:input_type -> polynym.v1.CreateDeliveryRequest
+	53,  // 138: polynym.v1.AdminService.UpdateDelivery:input_type -> polynym.v1.UpdateDeliveryRequest
+	55,  // 139: polynym.v1.AdminService.ListDeliveries:input_type -> polynym.v1.ListDeliveriesRequest
+	57,  // 140: polynym.v1.AdminService.DeleteDelivery:input_type -> polynym.v1.DeleteDeliveryRequest
+	59,  // 141: polynym.v1.AdminService.ListDeliveryAttempts:input_type -> polynym.v1.ListDeliveryAttemptsRequest
+	61,  // 142: polynym.v1.AdminService.ReplayDelivery:input_type -> polynym.v1.ReplayDeliveryRequest
+	63,  // 143: polynym.v1.AdminService.TestDelivery:input_type -> polynym.v1.TestDeliveryRequest
+	12,  // 144: polynym.v1.AdminService.PurgeUser:output_type -> polynym.v1.PurgeUserResponse
+	14,  // 145: polynym.v1.AdminService.ReleaseHold:output_type -> polynym.v1.ReleaseHoldResponse
+	16,  // 146: polynym.v1.AdminService.Renormalize:output_type -> polynym.v1.RenormalizeResponse
+	18,  // 147: polynym.v1.AdminService.GetTenant:output_type -> polynym.v1.GetTenantResponse
+	20,  // 148: polynym.v1.AdminService.UpdateTenant:output_type -> polynym.v1.UpdateTenantResponse
+	22,  // 149: polynym.v1.AdminService.DeleteTenant:output_type -> polynym.v1.DeleteTenantResponse
+	24,  // 150: polynym.v1.AdminService.ListTenants:output_type -> polynym.v1.ListTenantsResponse
+	41,  // 151: polynym.v1.AdminService.ListTenantHistory:output_type -> polynym.v1.ListTenantHistoryResponse
+	47,  // 152: polynym.v1.AdminService.GetUsage:output_type -> polynym.v1.GetUsageResponse
+	26,  // 153: polynym.v1.AdminService.ListAttributeNames:output_type -> polynym.v1.ListAttributeNamesResponse
+	30,  // 154: polynym.v1.AdminService.ImportUsers:output_type -> polynym.v1.ImportUsersResponse
+	32,  // 155: polynym.v1.AdminService.ExportUsers:output_type -> polynym.v1.ExportUsersResponse
+	36,  // 156: polynym.v1.AdminService.FindDuplicates:output_type -> polynym.v1.FindDuplicatesResponse
+	29,  // 157: polynym.v1.AdminService.UndoOperation:output_type -> polynym.v1.UndoOperationResponse
+	38,  // 158: polynym.v1.AdminService.BackupStore:output_type -> polynym.v1.BackupStoreResponse
+	52,  // 159: polynym.v1.AdminService.CreateDelivery:output_type -> polynym.v1.CreateDeliveryResponse
+	54,  // 160: polynym.v1.AdminService.UpdateDelivery:output_type -> polynym.v1.UpdateDeliveryResponse
+	56,  // 161: polynym.v1.AdminService.ListDeliveries:output_type -> polynym.v1.ListDeliveriesResponse
+	58,  // 162: polynym.v1.AdminService.DeleteDelivery:output_type -> polynym.v1.DeleteDeliveryResponse
+	60,  // 163: polynym.v1.AdminService.ListDeliveryAttempts:output_type -> polynym.v1.ListDeliveryAttemptsResponse
+	62,  // 164: polynym.v1.AdminService.ReplayDelivery:output_type -> polynym.v1.ReplayDeliveryResponse
+	64,  // 165: polynym.v1.AdminService.TestDelivery:output_type -> polynym.v1.TestDeliveryResponse
+	144, // [144:166] is the sub-list for method output_type
+	122, // [122:144] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_polynym_v1_admin_service_proto_init() }
@@ -5616,8 +7147,12 @@ func file_polynym_v1_admin_service_proto_init() {
 		(*TenantEvent_Deleted)(nil),
 		(*TenantEvent_UserPurged)(nil),
 	}
-	file_polynym_v1_admin_service_proto_msgTypes[50].OneofWrappers = []any{}
-	file_polynym_v1_admin_service_proto_msgTypes[56].OneofWrappers = []any{
+	file_polynym_v1_admin_service_proto_msgTypes[55].OneofWrappers = []any{
+		(*ReplayDeliveryRequest_From)(nil),
+		(*ReplayDeliveryRequest_EventId)(nil),
+	}
+	file_polynym_v1_admin_service_proto_msgTypes[65].OneofWrappers = []any{}
+	file_polynym_v1_admin_service_proto_msgTypes[71].OneofWrappers = []any{
 		(*UserInternals_Hold_Identifier)(nil),
 		(*UserInternals_Hold_Skeleton)(nil),
 	}
@@ -5626,8 +7161,8 @@ func file_polynym_v1_admin_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_polynym_v1_admin_service_proto_rawDesc), len(file_polynym_v1_admin_service_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   62,
+			NumEnums:      6,
+			NumMessages:   80,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,21 +21,28 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_PurgeUser_FullMethodName          = "/polynym.v1.AdminService/PurgeUser"
-	AdminService_ReleaseHold_FullMethodName        = "/polynym.v1.AdminService/ReleaseHold"
-	AdminService_Renormalize_FullMethodName        = "/polynym.v1.AdminService/Renormalize"
-	AdminService_GetTenant_FullMethodName          = "/polynym.v1.AdminService/GetTenant"
-	AdminService_UpdateTenant_FullMethodName       = "/polynym.v1.AdminService/UpdateTenant"
-	AdminService_DeleteTenant_FullMethodName       = "/polynym.v1.AdminService/DeleteTenant"
-	AdminService_ListTenants_FullMethodName        = "/polynym.v1.AdminService/ListTenants"
-	AdminService_ListTenantHistory_FullMethodName  = "/polynym.v1.AdminService/ListTenantHistory"
-	AdminService_GetUsage_FullMethodName           = "/polynym.v1.AdminService/GetUsage"
-	AdminService_ListAttributeNames_FullMethodName = "/polynym.v1.AdminService/ListAttributeNames"
-	AdminService_ImportUsers_FullMethodName        = "/polynym.v1.AdminService/ImportUsers"
-	AdminService_ExportUsers_FullMethodName        = "/polynym.v1.AdminService/ExportUsers"
-	AdminService_FindDuplicates_FullMethodName     = "/polynym.v1.AdminService/FindDuplicates"
-	AdminService_UndoOperation_FullMethodName      = "/polynym.v1.AdminService/UndoOperation"
-	AdminService_BackupStore_FullMethodName        = "/polynym.v1.AdminService/BackupStore"
+	AdminService_PurgeUser_FullMethodName            = "/polynym.v1.AdminService/PurgeUser"
+	AdminService_ReleaseHold_FullMethodName          = "/polynym.v1.AdminService/ReleaseHold"
+	AdminService_Renormalize_FullMethodName          = "/polynym.v1.AdminService/Renormalize"
+	AdminService_GetTenant_FullMethodName            = "/polynym.v1.AdminService/GetTenant"
+	AdminService_UpdateTenant_FullMethodName         = "/polynym.v1.AdminService/UpdateTenant"
+	AdminService_DeleteTenant_FullMethodName         = "/polynym.v1.AdminService/DeleteTenant"
+	AdminService_ListTenants_FullMethodName          = "/polynym.v1.AdminService/ListTenants"
+	AdminService_ListTenantHistory_FullMethodName    = "/polynym.v1.AdminService/ListTenantHistory"
+	AdminService_GetUsage_FullMethodName             = "/polynym.v1.AdminService/GetUsage"
+	AdminService_ListAttributeNames_FullMethodName   = "/polynym.v1.AdminService/ListAttributeNames"
+	AdminService_ImportUsers_FullMethodName          = "/polynym.v1.AdminService/ImportUsers"
+	AdminService_ExportUsers_FullMethodName          = "/polynym.v1.AdminService/ExportUsers"
+	AdminService_FindDuplicates_FullMethodName       = "/polynym.v1.AdminService/FindDuplicates"
+	AdminService_UndoOperation_FullMethodName        = "/polynym.v1.AdminService/UndoOperation"
+	AdminService_BackupStore_FullMethodName          = "/polynym.v1.AdminService/BackupStore"
+	AdminService_CreateDelivery_FullMethodName       = "/polynym.v1.AdminService/CreateDelivery"
+	AdminService_UpdateDelivery_FullMethodName       = "/polynym.v1.AdminService/UpdateDelivery"
+	AdminService_ListDeliveries_FullMethodName       = "/polynym.v1.AdminService/ListDeliveries"
+	AdminService_DeleteDelivery_FullMethodName       = "/polynym.v1.AdminService/DeleteDelivery"
+	AdminService_ListDeliveryAttempts_FullMethodName = "/polynym.v1.AdminService/ListDeliveryAttempts"
+	AdminService_ReplayDelivery_FullMethodName       = "/polynym.v1.AdminService/ReplayDelivery"
+	AdminService_TestDelivery_FullMethodName         = "/polynym.v1.AdminService/TestDelivery"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -94,6 +101,25 @@ type AdminServiceClient interface {
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
 	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
 	BackupStore(ctx context.Context, in *BackupStoreRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupStoreResponse], error)
+	// Creates a delivery, which sends the events of a tenant's users to a receiver from now on: each at least once, and
+	// those of one user in order. The servers begin within a second. Has no effect if the tenant has the delivery with the
+	// same content. ALREADY_EXISTS (`DELIVERY_EXISTS`) if it has another one with this id. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_DELIVERIES`) if it has 100.
+	CreateDelivery(ctx context.Context, in *CreateDeliveryRequest, opts ...grpc.CallOption) (*CreateDeliveryResponse, error)
+	// Changes a delivery, pauses it or lets it go on. A paused one goes on where it was, as long as the store has the
+	// events. NOT_FOUND (`DELIVERY_NOT_FOUND`) if the tenant does not have it.
+	UpdateDelivery(ctx context.Context, in *UpdateDeliveryRequest, opts ...grpc.CallOption) (*UpdateDeliveryResponse, error)
+	// Lists all deliveries of a tenant, in the order of their ids. Secrets are not listed.
+	ListDeliveries(ctx context.Context, in *ListDeliveriesRequest, opts ...grpc.CallOption) (*ListDeliveriesResponse, error)
+	// Deletes a delivery. Has no effect if the tenant does not have it.
+	DeleteDelivery(ctx context.Context, in *DeleteDeliveryRequest, opts ...grpc.CallOption) (*DeleteDeliveryResponse, error)
+	// Lists the last attempts of a delivery, the events that wait, and those that were given up.
+	ListDeliveryAttempts(ctx context.Context, in *ListDeliveryAttemptsRequest, opts ...grpc.CallOption) (*ListDeliveryAttemptsResponse, error)
+	// Sends events again: one event, such as a dead letter, or the events of all users from a time on. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_HELD_USERS`) if these are events of more than 1,000 users, with those that wait already.
+	ReplayDelivery(ctx context.Context, in *ReplayDeliveryRequest, opts ...grpc.CallOption) (*ReplayDeliveryResponse, error)
+	// Sends one message of the type `dev.polynym.test` to the receiver of a delivery, at once and without retries.
+	TestDelivery(ctx context.Context, in *TestDeliveryRequest, opts ...grpc.CallOption) (*TestDeliveryResponse, error)
 }
 
 type adminServiceClient struct {
@@ -302,6 +328,76 @@ func (c *adminServiceClient) BackupStore(ctx context.Context, in *BackupStoreReq
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_BackupStoreClient = grpc.ServerStreamingClient[BackupStoreResponse]
 
+func (c *adminServiceClient) CreateDelivery(ctx context.Context, in *CreateDeliveryRequest, opts ...grpc.CallOption) (*CreateDeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CreateDeliveryResponse)
+	err := c.cc.Invoke(ctx, AdminService_CreateDelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) UpdateDelivery(ctx context.Context, in *UpdateDeliveryRequest, opts ...grpc.CallOption) (*UpdateDeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UpdateDeliveryResponse)
+	err := c.cc.Invoke(ctx, AdminService_UpdateDelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListDeliveries(ctx context.Context, in *ListDeliveriesRequest, opts ...grpc.CallOption) (*ListDeliveriesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListDeliveriesResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListDeliveries_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) DeleteDelivery(ctx context.Context, in *DeleteDeliveryRequest, opts ...grpc.CallOption) (*DeleteDeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteDeliveryResponse)
+	err := c.cc.Invoke(ctx, AdminService_DeleteDelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ListDeliveryAttempts(ctx context.Context, in *ListDeliveryAttemptsRequest, opts ...grpc.CallOption) (*ListDeliveryAttemptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListDeliveryAttemptsResponse)
+	err := c.cc.Invoke(ctx, AdminService_ListDeliveryAttempts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) ReplayDelivery(ctx context.Context, in *ReplayDeliveryRequest, opts ...grpc.CallOption) (*ReplayDeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReplayDeliveryResponse)
+	err := c.cc.Invoke(ctx, AdminService_ReplayDelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) TestDelivery(ctx context.Context, in *TestDeliveryRequest, opts ...grpc.CallOption) (*TestDeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TestDeliveryResponse)
+	err := c.cc.Invoke(ctx, AdminService_TestDelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -358,6 +454,25 @@ type AdminServiceServer interface {
 	// Copies a snapshot of the embedded store while it is served. The concatenated bytes are the file of a backup, with a
 	// checksum, from which `polynym restore` makes a store. Needs an admin of all tenants. FAILED_PRECONDITION (`BACKUP_UNSUPPORTED`) if the store is on MongoDB.
 	BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error
+	// Creates a delivery, which sends the events of a tenant's users to a receiver from now on: each at least once, and
+	// those of one user in order. The servers begin within a second. Has no effect if the tenant has the delivery with the
+	// same content. ALREADY_EXISTS (`DELIVERY_EXISTS`) if it has another one with this id. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_DELIVERIES`) if it has 100.
+	CreateDelivery(context.Context, *CreateDeliveryRequest) (*CreateDeliveryResponse, error)
+	// Changes a delivery, pauses it or lets it go on. A paused one goes on where it was, as long as the store has the
+	// events. NOT_FOUND (`DELIVERY_NOT_FOUND`) if the tenant does not have it.
+	UpdateDelivery(context.Context, *UpdateDeliveryRequest) (*UpdateDeliveryResponse, error)
+	// Lists all deliveries of a tenant, in the order of their ids. Secrets are not listed.
+	ListDeliveries(context.Context, *ListDeliveriesRequest) (*ListDeliveriesResponse, error)
+	// Deletes a delivery. Has no effect if the tenant does not have it.
+	DeleteDelivery(context.Context, *DeleteDeliveryRequest) (*DeleteDeliveryResponse, error)
+	// Lists the last attempts of a delivery, the events that wait, and those that were given up.
+	ListDeliveryAttempts(context.Context, *ListDeliveryAttemptsRequest) (*ListDeliveryAttemptsResponse, error)
+	// Sends events again: one event, such as a dead letter, or the events of all users from a time on. RESOURCE_EXHAUSTED
+	// (`TOO_MANY_HELD_USERS`) if these are events of more than 1,000 users, with those that wait already.
+	ReplayDelivery(context.Context, *ReplayDeliveryRequest) (*ReplayDeliveryResponse, error)
+	// Sends one message of the type `dev.polynym.test` to the receiver of a delivery, at once and without retries.
+	TestDelivery(context.Context, *TestDeliveryRequest) (*TestDeliveryResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -412,6 +527,27 @@ func (UnimplementedAdminServiceServer) UndoOperation(*UndoOperationRequest, grpc
 }
 func (UnimplementedAdminServiceServer) BackupStore(*BackupStoreRequest, grpc.ServerStreamingServer[BackupStoreResponse]) error {
 	return status.Error(codes.Unimplemented, "method BackupStore not implemented")
+}
+func (UnimplementedAdminServiceServer) CreateDelivery(context.Context, *CreateDeliveryRequest) (*CreateDeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CreateDelivery not implemented")
+}
+func (UnimplementedAdminServiceServer) UpdateDelivery(context.Context, *UpdateDeliveryRequest) (*UpdateDeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UpdateDelivery not implemented")
+}
+func (UnimplementedAdminServiceServer) ListDeliveries(context.Context, *ListDeliveriesRequest) (*ListDeliveriesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListDeliveries not implemented")
+}
+func (UnimplementedAdminServiceServer) DeleteDelivery(context.Context, *DeleteDeliveryRequest) (*DeleteDeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteDelivery not implemented")
+}
+func (UnimplementedAdminServiceServer) ListDeliveryAttempts(context.Context, *ListDeliveryAttemptsRequest) (*ListDeliveryAttemptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListDeliveryAttempts not implemented")
+}
+func (UnimplementedAdminServiceServer) ReplayDelivery(context.Context, *ReplayDeliveryRequest) (*ReplayDeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReplayDelivery not implemented")
+}
+func (UnimplementedAdminServiceServer) TestDelivery(context.Context, *TestDeliveryRequest) (*TestDeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method TestDelivery not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -658,6 +794,132 @@ func _AdminService_BackupStore_Handler(srv interface{}, stream grpc.ServerStream
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type AdminService_BackupStoreServer = grpc.ServerStreamingServer[BackupStoreResponse]
 
+func _AdminService_CreateDelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CreateDeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).CreateDelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_CreateDelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).CreateDelivery(ctx, req.(*CreateDeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_UpdateDelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UpdateDeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).UpdateDelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_UpdateDelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).UpdateDelivery(ctx, req.(*UpdateDeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListDeliveries_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListDeliveriesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListDeliveries(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListDeliveries_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListDeliveries(ctx, req.(*ListDeliveriesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_DeleteDelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteDeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).DeleteDelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_DeleteDelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).DeleteDelivery(ctx, req.(*DeleteDeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ListDeliveryAttempts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListDeliveryAttemptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ListDeliveryAttempts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ListDeliveryAttempts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ListDeliveryAttempts(ctx, req.(*ListDeliveryAttemptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_ReplayDelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReplayDeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).ReplayDelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_ReplayDelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).ReplayDelivery(ctx, req.(*ReplayDeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_TestDelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TestDeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).TestDelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_TestDelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).TestDelivery(ctx, req.(*TestDeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -700,6 +962,34 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListAttributeNames",
 			Handler:    _AdminService_ListAttributeNames_Handler,
+		},
+		{
+			MethodName: "CreateDelivery",
+			Handler:    _AdminService_CreateDelivery_Handler,
+		},
+		{
+			MethodName: "UpdateDelivery",
+			Handler:    _AdminService_UpdateDelivery_Handler,
+		},
+		{
+			MethodName: "ListDeliveries",
+			Handler:    _AdminService_ListDeliveries_Handler,
+		},
+		{
+			MethodName: "DeleteDelivery",
+			Handler:    _AdminService_DeleteDelivery_Handler,
+		},
+		{
+			MethodName: "ListDeliveryAttempts",
+			Handler:    _AdminService_ListDeliveryAttempts_Handler,
+		},
+		{
+			MethodName: "ReplayDelivery",
+			Handler:    _AdminService_ReplayDelivery_Handler,
+		},
+		{
+			MethodName: "TestDelivery",
+			Handler:    _AdminService_TestDelivery_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -87,6 +87,15 @@ pub const BULK_CHANGE_UNDOING: &str = "BULK_CHANGE_UNDOING";
 pub const BULK_CHANGE_RUNNING: &str = "BULK_CHANGE_RUNNING";
 /// Four bulk changes are running in the tenant.
 pub const TOO_MANY_BULK_CHANGES: &str = "TOO_MANY_BULK_CHANGES";
+/// There is no such delivery.
+pub const DELIVERY_NOT_FOUND: &str = "DELIVERY_NOT_FOUND";
+/// Another delivery has this id.
+pub const DELIVERY_EXISTS: &str = "DELIVERY_EXISTS";
+/// The tenant has 100 deliveries.
+pub const TOO_MANY_DELIVERIES: &str = "TOO_MANY_DELIVERIES";
+/// Events of more than 1,000 users would wait in the delivery, or there are more than 100,000
+/// events.
+pub const TOO_MANY_HELD_USERS: &str = "TOO_MANY_HELD_USERS";
 /// The identifier is not held.
 pub const HOLD_NOT_FOUND: &str = "HOLD_NOT_FOUND";
 /// The tenant does not exist, and calls do not create tenants, or it is being deleted.

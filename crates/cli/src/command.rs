@@ -5,7 +5,9 @@ use clap::Subcommand;
 use super::client::health;
 use super::offline::{completions, id, man, openapi, token};
 use super::tenant::{self, renormalize, usage};
-use super::{apply, attribute, bench, bulk, identity, inbox, resolve, top, transfer, user, watch};
+use super::{
+    apply, attribute, bench, bulk, delivery, identity, inbox, resolve, top, transfer, user, watch,
+};
 use crate::config::{Flags, Server, Top};
 
 /// The commands that open no store.
@@ -65,6 +67,9 @@ pub enum Command {
     /// Show changes to users as they happen.
     #[command(after_help = watch::EXAMPLES)]
     Watch(watch::Watch),
+    /// Deliver events to receivers over HTTPS, and see what became of them.
+    #[command(subcommand, after_help = delivery::EXAMPLES)]
+    Delivery(delivery::Delivery),
     /// Send notices to users, and list, mark and delete the notices of a user.
     #[command(subcommand, after_help = inbox::EXAMPLES)]
     Inbox(inbox::Inbox),

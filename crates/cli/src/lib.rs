@@ -9,6 +9,7 @@ mod bulk;
 mod client;
 mod command;
 pub mod config;
+mod delivery;
 mod failure;
 mod files;
 mod identity;
@@ -43,6 +44,7 @@ pub fn run(command: Command, program: clap::Command) -> Result<(), Failure> {
         Command::User(command) => client::block_on(user::run(command)),
         Command::Watch(command) => client::block_on(watch::run(command)),
         Command::Bulk(command) => client::block_on(bulk::run(command)),
+        Command::Delivery(command) => client::block_on(delivery::run(command)),
         Command::Identity(command) => client::block_on(identity::run(command)),
         Command::Attribute(command) => client::block_on(attribute::run(command)),
         Command::Tenant(command) => client::block_on(tenant::run(command)),

@@ -3,6 +3,7 @@
 //! Tests of one store alone are beside that store.
 
 mod bulk;
+mod delivery;
 mod feed;
 mod fixture;
 mod inboxes;
@@ -54,6 +55,10 @@ pub fn cases() -> Vec<Case> {
             case(bulk::undoings::an_undoing_and_its_bulk_change_exclude_each_other),
             case(bulk::undoings::what_cannot_be_undone_in_bulk_is_refused),
             case(bulk::undoings::an_undoing_needs_the_rights_of_its_caller),
+            case(delivery::one_server_delivers),
+            case(delivery::a_paused_delivery_is_not_taken),
+            case(delivery::events_are_delivered_again_beside_those_that_wait),
+            case(delivery::a_tenant_has_few_deliveries),
             case(undoing::undone_operations_agree_with_a_model),
             case(usage::each_batch_is_added_once),
             case(usage::a_removed_tenant_has_no_counters),

@@ -5,7 +5,7 @@ mod detail;
 mod item;
 
 pub use category::Category;
-pub use detail::{Blocker, BulkError, Invalid, NotUndone};
+pub use detail::{Blocker, BulkError, DeliveryError, Invalid, NotUndone};
 pub use item::ItemError;
 
 use std::error::Error as StdError;
@@ -249,6 +249,9 @@ pub enum Error {
     /// A bulk change cannot be started, or is not there.
     #[error("{0}")]
     Bulk(BulkError),
+    /// A delivery cannot be created, or is not there.
+    #[error("{0}")]
+    Delivery(DeliveryError),
     /// The rules of normalisation are changing, or changed during the call. Nothing was written.
     #[error("the rules of normalisation are changing: try again")]
     RulesChanging,
@@ -313,6 +316,7 @@ const fn categorize(error: &Error) -> (Category, &'static str) {
         Error::NoticeNotFound { .. } => (NotFound, "NOTICE_NOT_FOUND"),
         Error::TenantNotFound => (NotFound, "TENANT_NOT_FOUND"),
         Error::Bulk(error) => error.categorize(),
+        Error::Delivery(error) => error.categorize(),
         Error::IdentityTaken { .. } => (AlreadyExists, "IDENTITY_TAKEN"),
         Error::UserExists => (AlreadyExists, "USER_EXISTS"),
         Error::LineAmbiguous { .. } => (FailedPrecondition, "LINE_AMBIGUOUS"),

@@ -41,17 +41,26 @@ pub use duplicates::evidence::{
     Evidence as DuplicateEvidence, Match as DuplicateMatch, Reason as DuplicateReason,
 };
 pub use duplicates::pairs::DuplicatePair;
-pub use error::{Blocker, BulkError, Category, Error, Invalid, ItemError, NotUndone};
+pub use error::{
+    Blocker, BulkError, Category, DeliveryError, Error, Invalid, ItemError, NotUndone,
+};
 pub use history_check::check_history;
 pub use history_part::{HistoryEvents, HistoryPart};
 pub use limits::Limits;
 pub use model::attribute::Value;
 pub use model::attribute_definition::{AttributeDefinition, DefinitionUpdate, ValueType};
 pub use model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState};
+pub use model::bulk::lease::Lease;
 pub use model::bulk::progress::{
     BulkBatch, BulkBlocker, BulkCounts, BulkEffect, BulkFailure, BulkResults,
 };
 pub use model::claim::{Claim, ClaimWrite};
+pub use model::delivery::held::{Held, HeldUsers};
+pub use model::delivery::log::{Attempt, DeadLetter, DeliveryLog};
+pub use model::delivery::record::{
+    DeliveryPause, DeliveryProgress, DeliveryTarget, EventDelivery, Stall,
+};
+pub use model::delivery::step::{DeliveryRunStep, DeliveryStep, DeliveryUpdate};
 pub use model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
 };
@@ -62,7 +71,7 @@ pub use model::imported_user::{
 pub use model::merge_report::{Conflict, ConflictPolicy, NotRestored, Preview};
 pub use model::new_user::{NewIdentity, NewUser};
 pub use model::notice::{Notice, NoticeContent};
-pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership};
+pub use model::ownership::{EndedOwnerships, OwnerAt, Ownership, Takeover};
 pub use model::policies::{Policies, PolicyUpdate};
 pub use model::record::{Hold, MergeSnapshot, Record, UserInternals};
 pub use model::reserved::{DEFAULT as RESERVED_HANDLES, parse as reserved_handles};
@@ -74,7 +83,7 @@ pub use model::user::{Identity, State, User, Verification};
 pub use mutation::bulk::{BulkPart, BulkProgress, BulkStep, FoundUsers, RunStep};
 pub use mutation::merge_links::{MergeLinks, MergeWalk};
 pub use mutation::read_set::{
-    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Takeover, Write, WriteSet,
+    Decision, MutationReport, Outcome, ReadRequest, ReadSet, Write, WriteSet,
 };
 pub use mutation::{
     IdempotencyKey, Mutation, MutationKind, PriorRequest, TenantChange, UserChange,
@@ -83,6 +92,8 @@ pub use search::{AccessPath, Class, Filter, Position, Range, Scalar, ScalarRef, 
 pub use service::Directory;
 pub use service::bulk::calls::{BulkUsers, StartBulkChange};
 pub use service::context::{MutationCall, RequestContext};
+pub use service::delivery::calls::DeliveryChanges;
+pub use service::delivery::replay::Replay;
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,
 };
@@ -114,11 +125,11 @@ pub use service::usage::{UsageReport, UsageRequest};
 pub use service::watch::{Watch, WatchRequest};
 pub use stores::{
     ANSWER_BYTES, Backend, BegunNotice, BulkChangeKey, BulkChanges, Consistency, CurrentRules,
-    Delivery, DueBulkChange, EventFeed, EventPosition, EventsPart, ExpiredUser, ExportSnapshot,
-    FeedPage, Histories, History, InboxChange, InboxLimits, Inboxes, ItemResult, LIST_BYTES,
-    LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolution, Resolved, ResumeToken, Scanned,
-    Search, StoreClock, StoreFile, StoredRules, Tenants, Usage, UsageBatch, UsageCount, UsagePoint,
-    UsageQuery, View,
+    Deliveries, Delivery, DeliveryKey, DueBulkChange, EventFeed, EventPosition, EventsPart,
+    ExpiredUser, ExportSnapshot, FeedPage, Histories, History, InboxChange, InboxLimits, Inboxes,
+    ItemResult, LIST_BYTES, LookUps, Mutations, OrderedReads, PageLimit, Reads, Resolution,
+    Resolved, ResumeToken, Scanned, Search, StoreClock, StoreFile, StoredRules, Tenants, Usage,
+    UsageBatch, UsageCount, UsagePoint, UsageQuery, View,
 };
 pub use timestamp::Timestamp;
 pub use tokens::key::TokenKey;

@@ -6,10 +6,20 @@ pub mod bulk {
     //! Bulk changes.
 
     pub mod change;
+    pub mod lease;
     pub mod progress;
     pub mod reads;
 }
 pub mod claim;
+pub mod delivery {
+    //! Deliveries of events to receivers.
+
+    pub mod held;
+    pub mod log;
+    pub mod reads;
+    pub mod record;
+    pub mod step;
+}
 pub mod event;
 pub mod imported_user;
 pub mod merge_report;

@@ -29,6 +29,7 @@ use locality_uuid::LocalityId;
 use super::clock::Now;
 use super::error::Error;
 use crate::limits::Limits;
+use crate::model::delivery::step::DeliveryStep;
 use crate::model::event::Origin;
 use crate::model::imported_user::ImportedUser;
 use crate::model::merge_report::ConflictPolicy;
@@ -155,6 +156,8 @@ pub enum MutationKind {
     ImportHold(Hold),
     /// Takes a step of the bulk change with this id.
     Bulk(String, BulkStep),
+    /// Takes a step of the delivery with this id.
+    Delivery(String, DeliveryStep),
 }
 
 /// A change of one user. It may involve another.
@@ -223,7 +226,11 @@ impl MutationKind {
     pub const fn user(&self) -> Option<(LocalityId, &UserChange)> {
         match self {
             Self::User(id, change) => Some((*id, change)),
-            Self::Tenant(_) | Self::ReleaseHold(_) | Self::ImportHold(_) | Self::Bulk(..) => None,
+            Self::Tenant(_)
+            | Self::ReleaseHold(_)
+            | Self::ImportHold(_)
+            | Self::Bulk(..)
+            | Self::Delivery(..) => None,
         }
     }
 }

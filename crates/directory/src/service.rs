@@ -12,6 +12,13 @@ pub mod bulk {
     mod users;
 }
 pub mod context;
+pub mod delivery {
+    //! Deliveries of events to receivers.
+
+    pub mod calls;
+    pub mod replay;
+    pub mod run;
+}
 pub mod duplicates;
 pub mod expiry;
 pub mod find {
@@ -78,6 +85,8 @@ pub struct Directory {
     copying: Arc<Semaphore>,
     /// Wakes the task that runs bulk changes.
     bulk_started: Notify,
+    /// Wakes the task that delivers events.
+    delivery_changed: Notify,
 }
 
 impl Directory {
@@ -98,6 +107,7 @@ impl Directory {
             renormalizations: Runs::default(),
             copying: Arc::new(Semaphore::new(1)),
             bulk_started: Notify::new(),
+            delivery_changed: Notify::new(),
         }
     }
 

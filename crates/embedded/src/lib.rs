@@ -3,6 +3,7 @@
 //! waited for it.
 
 mod bulk_changes;
+mod deliveries;
 mod disk_space;
 mod error;
 mod file;

@@ -288,7 +288,7 @@ fn all_of(tenant: &Tenant) -> Document {
 }
 
 /// The filter for all documents whose ids begin with this and a separator.
-fn all_under(prefix: &str) -> Document {
+pub fn all_under(prefix: &str) -> Document {
     let [first, end] = [SEPARATOR, AFTER_SEPARATOR].map(|last| format!("{prefix}{last}"));
     doc! { ID: { "$gte": first, "$lt": end } }
 }

@@ -6,6 +6,7 @@ mod bulk_changes;
 mod client;
 mod command;
 mod database;
+mod deliveries;
 mod feed;
 mod history;
 mod inbox;

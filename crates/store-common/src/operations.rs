@@ -45,6 +45,8 @@ pub enum Operation {
     Usage,
     /// A read or a removal of bulk changes.
     Bulk,
+    /// A read or a removal of deliveries.
+    Delivery,
     /// A read of the event feed, without the time in which it waits for events.
     Feed,
     /// A copy of the store's file.
@@ -53,7 +55,7 @@ pub enum Operation {
 
 impl Operation {
     /// All kinds, in the order of their declaration.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Resolve,
         Self::Get,
         Self::Claims,
@@ -66,6 +68,7 @@ impl Operation {
         Self::Inbox,
         Self::Usage,
         Self::Bulk,
+        Self::Delivery,
         Self::Feed,
         Self::Copy,
     ];
@@ -85,6 +88,7 @@ impl Operation {
             Self::Inbox => "inbox",
             Self::Usage => "usage",
             Self::Bulk => "bulk",
+            Self::Delivery => "delivery",
             Self::Feed => "feed",
             Self::Copy => "copy",
         }

@@ -20,6 +20,12 @@ pub const UNREADABLE_BULK: (&str, &str) = (
     "Bulk changes that cannot be read, counted each time that a list or a server skips one",
 );
 
+/// The counter of reads of deliveries that fail.
+pub const UNREADABLE_DELIVERIES: (&str, &str) = (
+    "polynym_delivery_unreadable_total",
+    "Deliveries that cannot be read, counted each time that a list skips one",
+);
+
 /// The counter of other records that cannot be read.
 pub const UNREADABLE_RECORDS: (&str, &str) = (
     "polynym_unreadable_records_total",
@@ -28,6 +34,7 @@ pub const UNREADABLE_RECORDS: (&str, &str) = (
 
 /// The pauses between two lines of the log.
 static BULK_LOG: LogPause = LogPause::new(Duration::from_secs(60));
+static DELIVERY_LOG: LogPause = LogPause::new(Duration::from_secs(60));
 static RECORD_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 static HISTORY_LOG: LogPause = LogPause::new(Duration::from_secs(1));
 
@@ -81,5 +88,13 @@ pub fn report_unreadable_bulk(tenant: &str, bulk: &str, error: &(dyn Error + 'st
     counter!(UNREADABLE_BULK.0).increment(1);
     if BULK_LOG.is_over() {
         tracing::error!(tenant, bulk, error, "a bulk change cannot be read: it is skipped");
+    }
+}
+
+/// Counts a delivery that cannot be read, and logs it at most once a minute. Lists have the others.
+pub fn report_unreadable_delivery(tenant: &str, delivery: &str, error: &(dyn Error + 'static)) {
+    counter!(UNREADABLE_DELIVERIES.0).increment(1);
+    if DELIVERY_LOG.is_over() {
+        tracing::error!(tenant, delivery, error, "a delivery cannot be read: it is skipped");
     }
 }

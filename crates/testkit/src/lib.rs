@@ -19,6 +19,7 @@ pub mod http;
 pub mod mongo;
 pub mod output;
 pub mod packages;
+pub mod receiver;
 pub mod reflection;
 pub mod scenarios;
 pub mod scrape;

@@ -4,30 +4,38 @@ use polynym::grpc;
 use polynym::readiness::READY;
 use polynym::telemetry::Metric;
 use polynym_access::{CREDENTIAL_EXPIRES, CREDENTIALS_BROKEN};
+use polynym_deliver::metrics as delivery;
 use polynym_directory::{CLOCK_AHEAD, DISPLACED};
 use polynym_embedded as embedded;
 use polynym_layers::coalesce;
 use polynym_layers::lookup_cache;
 use polynym_mongodb as mongo;
 use polynym_store_common::operations;
-use polynym_store_common::unreadable::{UNREADABLE, UNREADABLE_BULK, UNREADABLE_RECORDS};
+use polynym_store_common::unreadable::{
+    UNREADABLE, UNREADABLE_BULK, UNREADABLE_DELIVERIES, UNREADABLE_RECORDS,
+};
 use polynym_store_common::version_gauges;
 use polynym_transport as transport;
 
 use super::uri_file::URI_BROKEN;
 
 /// Counters without labels.
-pub const COUNTERS: [Metric; 6] = [
+pub const COUNTERS: [Metric; 9] = [
+    delivery::DEAD_LETTERS,
+    delivery::PAUSES,
     DISPLACED,
     transport::PANICS,
     UNREADABLE,
     UNREADABLE_BULK,
+    UNREADABLE_DELIVERIES,
     UNREADABLE_RECORDS,
     embedded::DROPPED_SNAPSHOTS,
 ];
 
 /// Metrics with labels, gauges and histograms.
-pub const OTHERS: [Metric; 35] = [
+pub const OTHERS: [Metric; 37] = [
+    delivery::ATTEMPTS,
+    delivery::RUNNING,
     READY,
     transport::CALLS,
     transport::CALL_SECONDS,

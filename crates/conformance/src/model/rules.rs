@@ -69,9 +69,10 @@ impl ReferenceModel {
             MutationKind::ReleaseHold(identifier) => {
                 return self.release(mutation, identifier).map(|()| Effect::default());
             }
-            MutationKind::Tenant(_) | MutationKind::ImportHold(_) | MutationKind::Bulk(..) => {
-                return Ok(Effect::default());
-            }
+            MutationKind::Tenant(_)
+            | MutationKind::ImportHold(_)
+            | MutationKind::Bulk(..)
+            | MutationKind::Delivery(..) => return Ok(Effect::default()),
         };
         match change {
             UserChange::Create(draft) => return Ok(self.create(mutation, id, draft)),

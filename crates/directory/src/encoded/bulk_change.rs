@@ -10,9 +10,8 @@ use crate::encoded::decode::{read_tenant, read_time, read_value};
 use crate::encoded::encode::{time_message, value_message};
 use crate::encoded::error::WireError;
 use crate::error::Blocker;
-use crate::model::bulk::change::{
-    BulkAction, BulkChange, BulkLease, BulkList, BulkState, BulkWait,
-};
+use crate::model::bulk::change::{BulkAction, BulkChange, BulkList, BulkState, BulkWait};
+use crate::model::bulk::lease::Lease;
 use crate::model::bulk::progress::{BulkBatch, BulkBlocker, BulkCounts, BulkFailure};
 use crate::timestamp::Timestamp;
 use polynym_proto::v1;
@@ -124,7 +123,7 @@ impl BulkChange {
         };
         let lease = |lease: StoredLease| {
             let until = Timestamp::from_millis(lease.until);
-            Ok(BulkLease { owner: read_id(&lease.owner)?, until })
+            Ok(Lease { owner: read_id(&lease.owner)?, until })
         };
         let wait = |since| BulkWait { reason: wait_reason, since: Timestamp::from_millis(since) };
         let list = |digest: Vec<u8>| {
@@ -385,7 +384,7 @@ mod tests {
             end_reason: "FILTER_INVALID".to_owned(),
             batch: BulkBatch { users: vec![user, user], cursor: vec![1], is_last: true },
             wait: Some(BulkWait { reason: "STORE_UNAVAILABLE".to_owned(), since: time }),
-            lease: Some(BulkLease { owner: user, until: time }),
+            lease: Some(Lease { owner: user, until: time }),
             undo_until: Some(time),
         };
         let key = (Tenant::DEFAULT.as_str(), "bulk-1");

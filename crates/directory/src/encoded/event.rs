@@ -107,6 +107,13 @@ macro_rules! api_kinds {
             }
         }
 
+        /// The type of events of this kind in the API.
+        pub const fn event_type(kind: EventKind) -> EventType {
+            match kind {
+                $(EventKind::$kind => EventType::$kind,)*
+            }
+        }
+
         const fn change_of(kind: EventKind, changes: v1::ChangeSet) -> Change {
             match kind {
                 $(EventKind::$kind => Change::$kind(changes),)*

@@ -4,6 +4,8 @@ pub mod attributes;
 pub mod bulk_change;
 pub(crate) mod decode;
 pub mod definition;
+pub mod delivery;
+pub mod delivery_message;
 pub mod encode;
 pub mod encoded_user;
 pub(crate) mod error;

@@ -85,6 +85,43 @@ impl BulkError {
     }
 }
 
+/// The reason why a delivery cannot be created, changed or shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// It does not exist.
+    #[error("there is no such delivery")]
+    NotFound,
+    /// A different one has its id.
+    #[error("another delivery has this id: use a new one")]
+    Exists,
+    /// The tenant has too many.
+    #[error("the tenant has {limit} deliveries: delete one")]
+    TooMany {
+        /// The limit.
+        limit: usize,
+    },
+    /// Events of too many users would wait.
+    #[error(
+        "events of more than {limit} users would wait: begin later, or wait until the receiver \
+         has taken others"
+    )]
+    TooManyHeld {
+        /// The limit.
+        limit: usize,
+    },
+}
+
+impl DeliveryError {
+    pub(super) const fn categorize(self) -> (Category, &'static str) {
+        match self {
+            Self::NotFound => (NotFound, "DELIVERY_NOT_FOUND"),
+            Self::Exists => (AlreadyExists, "DELIVERY_EXISTS"),
+            Self::TooMany { .. } => (ResourceExhausted, "TOO_MANY_DELIVERIES"),
+            Self::TooManyHeld { .. } => (ResourceExhausted, "TOO_MANY_HELD_USERS"),
+        }
+    }
+}
+
 /// The reason why an operation cannot be undone for a user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotUndone {

@@ -82,6 +82,15 @@ impl EndedOwnerships {
     }
 }
 
+/// The loss of an unverified identity to another user, who verified it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// The user who has the identity now.
+    pub winner: LocalityId,
+    /// The user who had it before.
+    pub loser: LocalityId,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

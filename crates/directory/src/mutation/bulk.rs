@@ -6,9 +6,8 @@ use std::time::Duration;
 use locality_uuid::LocalityId;
 
 use crate::error::{BulkError, Error, Invalid};
-use crate::model::bulk::change::{
-    BulkChange, BulkLease, BulkList, BulkState, BulkWait, MAX_RUNNING,
-};
+use crate::model::bulk::change::{BulkChange, BulkList, BulkState, BulkWait, MAX_RUNNING};
+use crate::model::bulk::lease::Lease;
 use crate::model::bulk::progress::{
     BulkBatch, BulkEffect, BulkResults, add_blockers, add_failures,
 };
@@ -250,7 +249,7 @@ fn check_resume(mutation: &Mutation, present: &BulkChange) -> Result<(), DecideE
 pub fn check_undoing(mutation: &Mutation, read_set: &ReadSet, id: &str) -> Result<(), DecideError> {
     let present = read_set.bulk.undone.as_ref().ok_or_else(|| {
         let undone_bulk_change = Some(id.into());
-        DecideError::NeedsReads(ReadRequest { undone_bulk_change, ..ReadRequest::default() })
+        DecideError::from(ReadRequest { undone_bulk_change, ..ReadRequest::default() })
     })?;
     present.as_ref().map_or(Ok(()), |present| check_undo(mutation, present))
 }
@@ -274,8 +273,8 @@ fn take(mutation: &Mutation, present: &BulkChange, server: LocalityId) -> WriteS
     changed(present, mutation, true, |change| change.lease = Some(lease(mutation, server)))
 }
 
-fn lease(mutation: &Mutation, owner: LocalityId) -> BulkLease {
-    BulkLease { owner, until: mutation.now.time.plus(LEASE) }
+fn lease(mutation: &Mutation, owner: LocalityId) -> Lease {
+    Lease { owner, until: mutation.now.time.plus(LEASE) }
 }
 
 /// Records progress. A bulk change that was stopped meanwhile does not get another batch.
@@ -335,7 +334,7 @@ fn stored_change<'v>(
 ) -> Result<Option<&'v BulkChange>, DecideError> {
     read_set.bulk.change.as_ref().map(Option::as_ref).ok_or_else(|| {
         let bulk_change = Some(id.to_owned());
-        DecideError::NeedsReads(ReadRequest { bulk_change, ..ReadRequest::default() })
+        DecideError::from(ReadRequest { bulk_change, ..ReadRequest::default() })
     })
 }
 
@@ -343,7 +342,7 @@ fn stored_change<'v>(
 fn running_changes(read_set: &ReadSet) -> Result<usize, DecideError> {
     read_set.bulk.running.ok_or_else(|| {
         let needs = ReadRequest { running_bulk_changes: true, ..ReadRequest::default() };
-        DecideError::NeedsReads(needs)
+        DecideError::from(needs)
     })
 }
 

@@ -292,5 +292,5 @@ fn claim_writes(
         claims.push((key, write));
     }
 
-    if needs.claims.is_empty() { Ok(claims) } else { Err(DecideError::NeedsReads(needs)) }
+    if needs.claims.is_empty() { Ok(claims) } else { Err(DecideError::from(needs)) }
 }

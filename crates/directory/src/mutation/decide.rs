@@ -6,7 +6,10 @@ use super::{
     Mutation, MutationKind, PriorRequest, TenantChange, UserChange, bulk, hold, import, merge,
     merge_links, purge, reimport, renormalize, revert, takeover, tenancy, user_edits,
 };
-use crate::error::Error;
+use crate::error::{DeliveryError, Error};
+use crate::model::delivery::reads::DeliveryReads;
+use crate::model::delivery::record::MAX_DELIVERIES;
+use crate::model::delivery::step::{DeliveryStep, Stepped};
 use crate::model::new_user::{NewIdentity, NewUser};
 use crate::model::record::Record;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition, plan_writes};
@@ -23,6 +26,7 @@ impl Mutation {
             MutationKind::User(id, change) => self.user_needs(*id, change),
             MutationKind::Tenant(_) => ReadRequest { tenant: true, ..ReadRequest::default() },
             MutationKind::Bulk(id, step) => step.needs(id),
+            MutationKind::Delivery(id, step) => delivery_needs(id, step),
             MutationKind::ImportHold(hold) => {
                 ReadRequest { claims: vec![hold.key.clone()], ..ReadRequest::default() }
             }
@@ -118,7 +122,8 @@ impl Mutation {
             MutationKind::Tenant(_)
             | MutationKind::ReleaseHold(_)
             | MutationKind::ImportHold(_)
-            | MutationKind::Bulk(..) => return Ok(WriteSet::unchanged(None)),
+            | MutationKind::Bulk(..)
+            | MutationKind::Delivery(..) => return Ok(WriteSet::unchanged(None)),
         };
         let id = subject.ok_or(Error::UserNotFound)?;
         let nothing = WriteSet::unchanged(subject);
@@ -156,7 +161,46 @@ impl Mutation {
             MutationKind::ReleaseHold(identifier) => hold::release(self, read_set, identifier),
             MutationKind::ImportHold(hold) => hold::import(self, read_set, hold),
             MutationKind::Bulk(id, step) => bulk::step(self, read_set, id, step),
+            MutationKind::Delivery(id, step) => self.delivery_write_set(read_set, id, step),
         }
+    }
+
+    /// Takes a step of the delivery with this id. Reports the delivery, unless it is gone or the
+    /// server has no right to take the step.
+    fn delivery_write_set(
+        &self,
+        read_set: &ReadSet,
+        id: &str,
+        step: &DeliveryStep,
+    ) -> Result<WriteSet, DecideError> {
+        let DeliveryReads { delivery, count } = &read_set.deliveries;
+        let needs = || DecideError::from(delivery_needs(id, step));
+        let stored = delivery.as_ref().ok_or_else(needs)?.as_ref();
+        if matches!(step, DeliveryStep::Create(_)) && stored.is_none() {
+            if read_set.read_tenant()?.is_none_or(|tenant| tenant.deletion.is_some()) {
+                return Err(Error::TenantNotFound.into());
+            }
+            if count.ok_or_else(needs)? >= MAX_DELIVERIES {
+                return Err(
+                    Error::Delivery(DeliveryError::TooMany { limit: MAX_DELIVERIES }).into()
+                );
+            }
+        }
+        let nothing = WriteSet::unchanged(None);
+        Ok(match step.apply(stored, self.now.time)? {
+            Stepped::Nothing => nothing,
+            Stepped::Unchanged(present) => {
+                WriteSet { report: MutationReport::Delivery(present), ..nothing }
+            }
+            Stepped::Put(after) => WriteSet {
+                writes: vec![Write::PutDelivery(after.clone())],
+                report: MutationReport::Delivery(after),
+                ..nothing
+            },
+            Stepped::Removed => {
+                WriteSet { writes: vec![Write::RemoveDelivery(id.to_owned())], ..nothing }
+            }
+        })
     }
 
     fn user_write_set(
@@ -288,7 +332,18 @@ fn after(trial: &Trial, read_set: &ReadSet) -> Option<ReadSet> {
 fn into_decision(write_set: Result<WriteSet, DecideError>) -> Result<Decision, Error> {
     match write_set {
         Ok(write_set) => Ok(Decision::Ready(Box::new(write_set))),
-        Err(DecideError::NeedsReads(needs)) => Ok(Decision::NeedsReads(needs)),
+        Err(DecideError::NeedsReads(needs)) => Ok(Decision::NeedsReads(*needs)),
         Err(DecideError::Rejected(error)) => Err(error),
+    }
+}
+
+/// The reads that a step of a delivery needs.
+fn delivery_needs(id: &str, step: &DeliveryStep) -> ReadRequest {
+    let creates = matches!(step, DeliveryStep::Create(_));
+    ReadRequest {
+        delivery: Some(id.into()),
+        count_deliveries: creates,
+        tenant: creates,
+        ..ReadRequest::default()
     }
 }

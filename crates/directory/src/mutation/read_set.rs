@@ -8,15 +8,14 @@ use locality_uuid::LocalityId;
 
 use crate::error::{Error, NotUndone};
 use crate::history_part::{HistoryEvents, HistoryPart};
-use crate::model::bulk::change::BulkChange;
-use crate::model::bulk::progress::BulkEffect;
-use crate::model::bulk::reads::BulkReads;
+use crate::model::bulk::{change::BulkChange, progress::BulkEffect, reads::BulkReads};
 use crate::model::claim::{Claim, ClaimWrite};
+use crate::model::delivery::{reads::DeliveryReads, record::EventDelivery};
 use crate::model::event::Event;
 use crate::model::imported_user::Imported;
 use crate::model::merge_report::{NotRestored, Preview};
 use crate::model::notice::Notice;
-use crate::model::ownership::Ownership;
+use crate::model::ownership::{Ownership, Takeover};
 use crate::model::record::Record;
 use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
@@ -34,6 +33,8 @@ pub struct ReadSet {
     has_members: Option<bool>,
     /// The bulk changes of the mutation's tenant.
     pub bulk: BulkReads,
+    /// The deliveries of the mutation's tenant.
+    pub deliveries: DeliveryReads,
     is_optimistic: bool,
 }
 
@@ -56,6 +57,10 @@ pub struct ReadRequest {
     pub undone_bulk_change: Option<Box<str>>,
     /// Whether to count the running bulk changes of the mutation's tenant.
     pub running_bulk_changes: bool,
+    /// The id of a delivery of the mutation's tenant.
+    pub delivery: Option<Box<str>>,
+    /// Whether to count the deliveries of the mutation's tenant.
+    pub count_deliveries: bool,
 }
 
 /// The result of [`Mutation::decide`](crate::mutation::Mutation::decide).
@@ -121,18 +126,13 @@ pub enum Write {
     PutBulkUsers(String, Arc<[LocalityId]>),
     /// Removes the bulk change with this id, and its list. The read set has it.
     RemoveBulkChange(String),
+    /// Stores a delivery of the mutation's tenant. It is new if the read set does not have it.
+    PutDelivery(Box<EventDelivery>),
+    /// Removes the delivery with this id. The read set has it.
+    RemoveDelivery(String),
     /// Increments the counter with this name.
     #[cfg(feature = "test-entity")]
     Count(String),
-}
-
-/// The loss of an unverified identity to another user, who verified it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Takeover {
-    /// The user who has the identity now.
-    pub winner: LocalityId,
-    /// The user who had it before.
-    pub loser: LocalityId,
 }
 
 /// The answer to the caller of a mutation.
@@ -173,6 +173,8 @@ pub enum MutationReport {
     BulkChange(Box<BulkChange>),
     /// The effect of a bulk change on the user.
     BulkUser(BulkEffect),
+    /// The present delivery.
+    Delivery(Box<EventDelivery>),
 }
 
 impl MutationReport {
@@ -185,9 +187,15 @@ impl MutationReport {
 /// The reason why a decision ends early.
 pub enum DecideError {
     /// It needs further reads.
-    NeedsReads(ReadRequest),
+    NeedsReads(Box<ReadRequest>),
     /// The mutation is rejected.
     Rejected(Error),
+}
+
+impl From<ReadRequest> for DecideError {
+    fn from(needs: ReadRequest) -> Self {
+        Self::NeedsReads(Box::new(needs))
+    }
 }
 
 impl From<Error> for DecideError {
@@ -252,7 +260,7 @@ impl ReadSet {
     /// The user. Needs the read.
     pub(crate) fn read_user(&self, id: LocalityId) -> Result<Option<&Record>, DecideError> {
         self.users.get(&id).map(Option::as_ref).ok_or_else(|| {
-            DecideError::NeedsReads(ReadRequest { users: vec![id], ..ReadRequest::default() })
+            DecideError::from(ReadRequest { users: vec![id], ..ReadRequest::default() })
         })
     }
 
@@ -262,13 +270,13 @@ impl ReadSet {
         if users.is_empty() {
             return Ok(ids.iter().filter_map(|id| self.user(*id)).collect());
         }
-        Err(DecideError::NeedsReads(ReadRequest { users, ..ReadRequest::default() }))
+        Err(DecideError::from(ReadRequest { users, ..ReadRequest::default() }))
     }
 
     /// A part of the history of a user. Needs the read.
     pub(crate) fn read_history(&self, part: HistoryPart) -> Result<&HistoryEvents, DecideError> {
         self.histories.get(&part).ok_or_else(|| {
-            DecideError::NeedsReads(ReadRequest { histories: vec![part], ..ReadRequest::default() })
+            DecideError::from(ReadRequest { histories: vec![part], ..ReadRequest::default() })
         })
     }
 
@@ -279,7 +287,7 @@ impl ReadSet {
         if histories.is_empty() {
             return Ok(());
         }
-        Err(DecideError::NeedsReads(ReadRequest { histories, ..ReadRequest::default() }))
+        Err(DecideError::from(ReadRequest { histories, ..ReadRequest::default() }))
     }
 
     /// The claims that exist, with their keys. Needs all reads.
@@ -292,20 +300,20 @@ impl ReadSet {
             return Ok(claims.filter_map(|(claim, key)| Some((key, claim.as_ref()?))).collect());
         }
         let claims = keys.into_iter().filter(|key| !self.claims.contains_key(key)).collect();
-        Err(DecideError::NeedsReads(ReadRequest { claims, ..ReadRequest::default() }))
+        Err(DecideError::from(ReadRequest { claims, ..ReadRequest::default() }))
     }
 
     /// The mutation's tenant. Needs the read.
     pub(crate) fn read_tenant(&self) -> Result<Option<&TenantRecord>, DecideError> {
         self.tenant.as_ref().map(Option::as_ref).ok_or_else(|| {
-            DecideError::NeedsReads(ReadRequest { tenant: true, ..ReadRequest::default() })
+            DecideError::from(ReadRequest { tenant: true, ..ReadRequest::default() })
         })
     }
 
     /// Whether the mutation's tenant has users. Needs the read.
     pub(crate) fn has_members(&self) -> Result<bool, DecideError> {
         self.has_members.ok_or_else(|| {
-            DecideError::NeedsReads(ReadRequest { members: true, ..ReadRequest::default() })
+            DecideError::from(ReadRequest { members: true, ..ReadRequest::default() })
         })
     }
 

@@ -9,11 +9,12 @@ use locality_uuid::LocalityId;
 use super::{Mutation, user_edits};
 use crate::error::{Error, Invalid};
 use crate::model::new_user::NewIdentity;
+use crate::model::ownership::Takeover;
 use crate::model::record::Record;
 use crate::model::user::{Identity, Verification};
 use crate::mutation::claim_diff;
 use crate::mutation::claim_diff::{ClaimDiff, UserTransition};
-use crate::mutation::read_set::{DecideError, ReadSet, ReadState, Takeover, WriteSet};
+use crate::mutation::read_set::{DecideError, ReadSet, ReadState, WriteSet};
 use polynym_identifier::Identifier;
 
 /// The write set of a user who links `new_identities`, including those taken over from others.

@@ -5,6 +5,7 @@
 
 mod bulk_changes;
 mod clock;
+mod deliveries;
 mod export_snapshot;
 mod feed;
 mod file;
@@ -28,6 +29,7 @@ use crate::tokens::key::TokenKey;
 pub use crate::view::View;
 pub use bulk_changes::{BulkChangeKey, BulkChanges, DueBulkChange};
 pub use clock::StoreClock;
+pub use deliveries::{Deliveries, DeliveryKey};
 pub use export_snapshot::ExportSnapshot;
 pub use feed::{EventFeed, FeedPage, ResumeToken, foreign_token};
 pub use file::StoreFile;
@@ -71,6 +73,8 @@ pub struct Backend {
     pub usage: Arc<dyn Usage>,
     /// Bulk changes.
     pub bulk_changes: Arc<dyn BulkChanges>,
+    /// Deliveries of events.
+    pub deliveries: Arc<dyn Deliveries>,
     /// The event feed.
     pub feed: Arc<dyn EventFeed>,
     /// The file of a store that is one file.
@@ -91,7 +95,8 @@ impl Backend {
             + Histories
             + Inboxes
             + Usage
-            + BulkChanges,
+            + BulkChanges
+            + Deliveries,
     {
         Self {
             lookups: store.clone(),
@@ -105,7 +110,8 @@ impl Backend {
             histories: store.clone(),
             inboxes: store.clone(),
             usage: store.clone(),
-            bulk_changes: store,
+            bulk_changes: store.clone(),
+            deliveries: store,
             feed,
             file: None,
         }

@@ -10,6 +10,7 @@ use locality_uuid::LocalityId;
 use redb::{AccessGuard, ReadableTable, Table, WriteTransaction};
 
 use crate::bulk_changes::BulkTables;
+use crate::deliveries::DeliveryTables;
 use crate::error::Fault;
 use crate::history::journal::Journal;
 use crate::inbox::contents::Content;
@@ -41,7 +42,7 @@ pub struct Tables<'t> {
     pub(super) tenant_users: Table<'t, (&'static str, &'static [u8; 16]), ()>,
     pub(super) attributes: Attributes<'t>,
     pub(super) journal: Journal<'t>,
-    /// Opened for mutations of bulk changes alone, whose tables may be missing.
+    /// Opened for mutations of bulk changes and deliveries alone, whose tables may be missing.
     transaction: &'t WriteTransaction,
     pub(super) inboxes: Inboxes<'t>,
     /// The histories of the users that the current mutation has read.
@@ -199,6 +200,14 @@ impl<'t> Tables<'t> {
             let tables = BulkTables::open(self.transaction)?;
             read_set.bulk.running = Some(tables.count_running(&mutation.tenant)?);
         }
+        if let Some(id) = needs.delivery {
+            let found = DeliveryTables::open(self.transaction)?.get(&mutation.tenant, &id)?;
+            read_set.deliveries.delivery = Some(found);
+        }
+        if needs.count_deliveries {
+            let count = DeliveryTables::open(self.transaction)?.count(&mutation.tenant)?;
+            read_set.deliveries.count = Some(count);
+        }
         Ok(())
     }
 
@@ -258,15 +267,11 @@ impl<'t> Tables<'t> {
                     self.tenants.remove(tenant)?;
                     self.attributes.names.remove(tenant)?;
                 }
-                Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change)?,
-                Write::PutBulkUsers(id, users) => {
-                    let key = (mutation.tenant.as_str(), &**id);
-                    BulkTables::open(self.transaction)?.put_users(key, users)?;
-                }
-                Write::RemoveBulkChange(id) => {
-                    let key = (mutation.tenant.as_str(), &**id);
-                    BulkTables::open(self.transaction)?.remove(key)?;
-                }
+                Write::PutBulkChange(_)
+                | Write::PutBulkUsers(..)
+                | Write::RemoveBulkChange(_)
+                | Write::PutDelivery(_)
+                | Write::RemoveDelivery(_) => self.write_job(tenant, write)?,
                 #[cfg(feature = "test-entity")]
                 Write::Count(name) => {
                     let count = self.counters.get(name.as_str())?.map_or(0, |count| count.value());
@@ -276,6 +281,22 @@ impl<'t> Tables<'t> {
         }
 
         Ok(())
+    }
+
+    /// Writes a bulk change or a delivery of a tenant.
+    fn write_job(&self, tenant: &str, write: &Write) -> Result<(), Fault> {
+        match write {
+            Write::PutBulkChange(change) => BulkTables::open(self.transaction)?.put(change),
+            Write::PutBulkUsers(id, users) => {
+                BulkTables::open(self.transaction)?.put_users((tenant, id), users)
+            }
+            Write::RemoveBulkChange(id) => BulkTables::open(self.transaction)?.remove((tenant, id)),
+            Write::PutDelivery(delivery) => DeliveryTables::open(self.transaction)?.put(delivery),
+            Write::RemoveDelivery(id) => {
+                DeliveryTables::open(self.transaction)?.remove((tenant, id))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn write_claim(&mut self, key: &IdentityKey, write: &ClaimWrite) -> Result<(), Fault> {

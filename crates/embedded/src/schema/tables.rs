@@ -104,6 +104,13 @@ pub const BULK_TIMES: TableDefinition<'_, (i64, &str, &str), ()> =
 /// the users. The first such bulk change of a store makes this table.
 pub const BULK_USERS: TableDefinition<'_, (&str, &str, u32), &[u8]> =
     TableDefinition::new("bulk_users");
+/// A tenant and the id of one of its deliveries to its encoded form. The first delivery of a store
+/// makes this table and the next.
+pub const DELIVERIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("deliveries");
+/// A tenant and the id of one of its deliveries that is not paused to the time when a server may
+/// take it, in milliseconds.
+pub const DELIVERY_TIMES: TableDefinition<'_, (&str, &str), i64> =
+    TableDefinition::new("delivery_times");
 
 /// Opens each table that a store always has.
 macro_rules! open_each {

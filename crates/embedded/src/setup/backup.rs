@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redb::{Database, Durability, ReadTransaction};
 
 use crate::bulk_changes::{BulkTables, running_bulk_changes};
+use crate::deliveries::{DeliveryTables, active_deliveries};
 use crate::disk_space::DiskSpace;
 use crate::error::Fault;
 use crate::file::backup_file::{Body, seal};
@@ -20,9 +21,9 @@ use polynym_store_common::operations::Operation;
 
 /// The memory for pages of the copy, in bytes.
 const CACHE_BYTES: usize = 32 << 20;
-/// Bulk changes that one transaction stops.
+/// Bulk changes or deliveries that one transaction stops.
 const STOPPED_AT_ONCE: usize = 100;
-/// The reason why the bulk changes of a copy have stopped.
+/// The reason why the bulk changes and deliveries of a copy have stopped.
 const RESTORED: &str = "RESTORED";
 
 impl StoreFile for Embedded {
@@ -97,6 +98,7 @@ impl Copying<'_> {
         let from = self.from;
         TableCopy::new(from, &to, |step| self.pause(step)).run()?;
         self.stop_bulk_changes(&to)?;
+        self.pause_deliveries(&to)?;
 
         // Makes the transactions without a sync durable.
         to.begin_write()?.commit()?;
@@ -114,6 +116,25 @@ impl Copying<'_> {
                 let mut tables = BulkTables::open(&transaction)?;
                 for (tenant, id) in keys {
                     tables.stop((tenant, id), RESTORED, now)?;
+                }
+            }
+            transaction.commit()?;
+            self.rests.rest();
+        }
+        Ok(())
+    }
+
+    /// Pauses the deliveries in the copy: the original sends these events.
+    fn pause_deliveries(&mut self, to: &Database) -> Result<(), Fault> {
+        let now = Timestamp::now();
+        for keys in active_deliveries(self.from)?.chunks(STOPPED_AT_ONCE) {
+            self.check()?;
+            let mut transaction = to.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            {
+                let mut tables = DeliveryTables::open(&transaction)?;
+                for (tenant, id) in keys {
+                    tables.pause((tenant, id), RESTORED, now)?;
                 }
             }
             transaction.commit()?;

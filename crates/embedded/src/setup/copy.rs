@@ -4,11 +4,11 @@ use redb::{Database, Durability, Key, ReadTransaction, ReadableTable, TableDefin
 
 use crate::error::Fault;
 use crate::schema::tables::{
-    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, ENDED, EVENT_ORDER,
-    EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX, INBOX_CONTENT_USERS,
-    INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT, REQUEST_TIMES, REQUESTS,
-    TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE, USAGE_BATCH, USAGE_SERIES,
-    USERS,
+    ATTRIBUTE_NAMES, ATTRIBUTES, BULK_CHANGES, BULK_TIMES, BULK_USERS, DELIVERIES, DELIVERY_TIMES,
+    ENDED, EVENT_ORDER, EVENT_TIMES, EVENTS, EXPIRES_AT, HOLD_TIMES, IDENTITIES, INBOX,
+    INBOX_CONTENT_USERS, INBOX_CONTENTS, INBOX_NOTICES, INBOX_TIMES, META, NEXT_EVENT,
+    REQUEST_TIMES, REQUESTS, TENANT_EVENT_TIMES, TENANT_EVENTS, TENANT_USERS, TENANTS, USAGE,
+    USAGE_BATCH, USAGE_SERIES, USERS,
 };
 use polynym_directory::encoded::event::decode_ended;
 
@@ -73,6 +73,8 @@ impl<'c, P: FnMut(Step) -> Result<(), Fault>> TableCopy<'c, P> {
             self.copy_table(BULK_CHANGES)?,
             self.copy_table(BULK_TIMES)?,
             self.copy_table(BULK_USERS)?,
+            self.copy_table(DELIVERIES)?,
+            self.copy_table(DELIVERY_TIMES)?,
         ];
         let copied = copied.into_iter().filter(|copied| *copied).count();
         if self.from.list_tables()?.count() != copied {

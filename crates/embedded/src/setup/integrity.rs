@@ -12,6 +12,7 @@ use locality_uuid::LocalityId;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata};
 
 use crate::bulk_changes::BulkTables;
+use crate::deliveries::unreadable_deliveries;
 use crate::error::{Fault, OpenError};
 use crate::file::lock::FileId;
 use crate::file::opener::{Open, Opener};
@@ -310,8 +311,13 @@ impl CheckableStore for IntegritySession {
     }
 
     fn bulk_faults(&self) -> BoxStream<'_, Result<Option<BulkFault>, Error>> {
-        let check = self.read(BulkCheck::new);
-        let faults = |check: Option<BulkCheck>| check.into_iter().flatten();
+        let check = self.read(|transaction| {
+            Ok((BulkCheck::new(transaction)?, unreadable_deliveries(transaction)?))
+        });
+        let faults = |(check, deliveries): (Option<BulkCheck>, Vec<String>)| {
+            let deliveries = deliveries.into_iter().map(BulkFault::Unreadable);
+            check.into_iter().flatten().chain(deliveries.map(|fault| Ok(Some(fault))))
+        };
         rows_or_failure(check.map(|check| faults(check).map(|fault| Ok(fault?))))
     }
 

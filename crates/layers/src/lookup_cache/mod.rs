@@ -133,7 +133,9 @@ impl LookupCache {
                 | Write::RemoveTenant
                 | Write::PutBulkChange(_)
                 | Write::PutBulkUsers(..)
-                | Write::RemoveBulkChange(_) => {}
+                | Write::RemoveBulkChange(_)
+                | Write::PutDelivery(_)
+                | Write::RemoveDelivery(_) => {}
                 #[cfg(feature = "test-entity")]
                 Write::Count(_) => {}
             }

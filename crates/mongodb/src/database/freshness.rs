@@ -27,6 +27,10 @@ pub enum Key {
     Bulk(String),
     /// The running bulk changes of the mutation's tenant.
     RunningBulk,
+    /// A delivery of the mutation's tenant, by its id.
+    Delivery(String),
+    /// The deliveries of the mutation's tenant.
+    Deliveries,
 }
 
 /// The times that the shards reported during the attempts at one decision.

@@ -42,6 +42,8 @@ pub struct Transaction<'c> {
     pub tenant: Option<PreservedFields>,
     /// The revision of the bulk change that was read, if it exists.
     pub bulk_revision: Option<i64>,
+    /// The revision of the delivery that was read, if it exists.
+    pub delivery_revision: Option<i64>,
     /// The epoch in which it writes; 0 if it only reads.
     pub epoch: i32,
     /// Whether it has written a document that MongoDB accepts only in the current epoch.
@@ -87,6 +89,7 @@ impl<'c> Transaction<'c> {
             users: HashMap::new(),
             tenant: None,
             bulk_revision: None,
+            delivery_revision: None,
             epoch: 0,
             is_in_epoch: false,
             revision_step,

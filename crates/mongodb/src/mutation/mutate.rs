@@ -61,6 +61,11 @@ impl Decided {
             (Key::Bulk(id), Write::PutBulkChange(change)) => change.id == *id,
             (Key::Bulk(id), Write::RemoveBulkChange(other)) => other == id,
             (Key::RunningBulk, Write::PutBulkChange(change)) => begins(change, &self.read_set),
+            (Key::Delivery(id), Write::PutDelivery(delivery)) => delivery.id == *id,
+            (Key::Delivery(id), Write::RemoveDelivery(other)) => other == id,
+            (Key::Deliveries, Write::PutDelivery(_)) => {
+                matches!(self.read_set.deliveries.delivery, Some(None))
+            }
             _ => false,
         })
     }

@@ -33,6 +33,7 @@ impl Transaction<'_> {
         read_set: &mut ReadSet,
     ) -> Result<(), Fault> {
         self.read_bulk_changes(&mutation.tenant, &needs, read_set).await?;
+        self.read_deliveries(&mutation.tenant, &needs, read_set).await?;
         for id in needs.users {
             let document =
                 self.find_one(&self.collections.users, doc! { ID: id_value(id) }).await?;
@@ -101,7 +102,11 @@ impl Transaction<'_> {
                     let limits = InboxLimits::from_policies(&mutation.policies);
                     self.notify(*user, notice, limits).await?;
                 }
-                Write::PutBulkChange(_) | Write::PutBulkUsers(..) | Write::RemoveBulkChange(_) => {}
+                Write::PutBulkChange(_)
+                | Write::PutBulkUsers(..)
+                | Write::RemoveBulkChange(_)
+                | Write::PutDelivery(_)
+                | Write::RemoveDelivery(_) => {}
                 Write::EndOwnership(key, ownership) => ended.push((key, &**ownership)),
                 Write::ForgetOwnership(key, user) => forgotten.push((key, *user)),
                 Write::AddTenantEvent(event, retention) => {
@@ -128,7 +133,7 @@ impl Transaction<'_> {
             }
         }
 
-        self.write_bulk_changes(mutation, read_set, write_set).await?;
+        self.write_jobs(mutation, read_set, write_set).await?;
         self.forget_listed_ownerships(&forgotten).await?;
         self.write_claims(&claims).await?;
         self.end_ownerships(mutation, &ended).await

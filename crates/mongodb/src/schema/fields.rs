@@ -25,6 +25,7 @@ pub const NOTICES: &str = "notices";
 /// Bulk changes, by tenant and id: [`TENANT`], [`REVISION`], [`EXPIRES_AT`], [`RUNNING`],
 /// [`WIRE`]; for each tenant a document with [`TENANT`] and [`REVISION`]; and for each batch of the
 /// users of a bulk change by a list a document with these two and [`LISTED`].
+/// Deliveries, by a mark, tenant and id, with the same fields.
 pub const BULK: &str = "bulk";
 /// The running servers, by random ids: [`TIME`], [`SESSIONS`], [`AHEAD`],
 /// [`EXPIRES`].
@@ -56,7 +57,7 @@ pub const META_TOKEN_KEY: &str = "k";
 pub const TENANT: &str = "t";
 /// Of a batch of the list of a bulk change: the ids of the users.
 pub const LISTED: &str = "l";
-/// Of a bulk change: whether it is running; absent otherwise.
+/// Of a bulk change: whether it is running; absent otherwise. Of a delivery: false.
 pub const RUNNING: &str = "a";
 /// Of a bulk change: its encoded form. Of a user: its visible part, in the form in which answers
 /// carry it, without attributes.
@@ -72,7 +73,8 @@ pub const OWNERSHIPS: &str = "o";
 /// Of an ended ownership: its encoded form.
 pub const OWNERSHIP: &str = "o";
 /// Of a user: when its next expiry is due, if any. Of a bulk change: when a server runs or removes
-/// it. Of other documents: when MongoDB removes them.
+/// it. Of a delivery that is not paused: when a server may take it. Of other documents: when
+/// MongoDB removes them.
 pub const EXPIRES_AT: &str = "d";
 /// Of a tenant: its policies and times.
 pub const POLICIES: &str = "p";

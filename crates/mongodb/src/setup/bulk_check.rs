@@ -17,6 +17,7 @@ use crate::command::write::WriteCommand;
 use crate::database::commit::commit;
 use crate::database::freshness::Freshness;
 use crate::database::transaction::Transaction;
+use crate::deliveries::{is_of_deliveries, is_readable};
 use crate::schema::bson::id_text;
 use crate::schema::fields::{BULK, ID};
 use crate::setup::integrity::IntegritySession;
@@ -26,7 +27,7 @@ use polynym_store_common::integrity::{BulkFault, BulkKey};
 
 /// A document among the bulk changes.
 enum Row {
-    /// The count of a tenant.
+    /// The count of a tenant, or a delivery.
     Count,
     /// A document, by its id as text, that is not the bulk change of its id.
     Unreadable(String),
@@ -44,6 +45,12 @@ impl Row {
     fn read(document: &RawDocument) -> Self {
         if document.get_str(ID).is_ok_and(|id| read_key(id).is_ok_and(|(_, id)| id.is_empty())) {
             return Self::Count;
+        }
+        if document.get_str(ID).is_ok_and(is_of_deliveries) {
+            return match is_readable(document) {
+                true => Self::Count,
+                false => Self::Unreadable(id_text(document)),
+            };
         }
         if read_users(document).is_ok() {
             return Self::of_list(document).unwrap_or(Self::Count);

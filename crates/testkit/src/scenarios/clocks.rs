@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use locality_uuid::{Generator, Mode};
 use polynym::grpc;
 use polynym_access::Access;
+use polynym_deliver::AddressPolicy;
 use polynym_directory::{Backend, Clock, Directory, Limits};
 use polynym_embedded::{self as embedded, Embedded};
 use polynym_proto::v1;
@@ -73,6 +74,7 @@ impl Scene {
             shared,
             Arc::new(Access::open()),
             Options::default(),
+            AddressPolicy::default(),
             Arc::default(),
             std::future::pending(),
         ));

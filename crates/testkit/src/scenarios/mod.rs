@@ -8,6 +8,7 @@ pub mod damage;
 pub mod damaged_attributes;
 pub mod damaged_histories;
 pub mod deliveries;
+pub mod delivering;
 pub mod exports;
 pub mod histories;
 pub mod inbox;

@@ -236,6 +236,16 @@ async fn others(calls: &mut Calls, store: &Backend) {
     let remove = changes.remove_bulk_changes(tenant);
     calls.one("BulkChanges::remove_bulk_changes", bulk, remove).await.unwrap();
 
+    let (deliveries, of_events) = (&store.deliveries, Operation::Delivery);
+    let one = deliveries.delivery(tenant, "x");
+    calls.one("Deliveries::delivery", of_events, one).await.unwrap();
+    let listed = deliveries.deliveries(tenant);
+    calls.one("Deliveries::deliveries", of_events, listed).await.unwrap();
+    let due = deliveries.due_deliveries(now, 10);
+    calls.one("Deliveries::due_deliveries", of_events, due).await.unwrap();
+    let remove = deliveries.remove_deliveries(tenant);
+    calls.one("Deliveries::remove_deliveries", of_events, remove).await.unwrap();
+
     let (feed, at_once) = (&store.feed, Duration::ZERO);
     let position = calls.one("EventFeed::position", Operation::Feed, feed.position()).await;
     let position = position.unwrap();

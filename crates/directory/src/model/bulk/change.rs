@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::progress::{BulkBatch, BulkBlocker, BulkCounts, BulkFailure};
 use crate::model::attribute::Value;
+use crate::model::bulk::lease::Lease;
 use crate::model::tenant::Tenant;
 use crate::timestamp::Timestamp;
 
@@ -59,7 +60,7 @@ pub struct BulkChange {
     /// The reason why the users whose turn it is must wait, if they do.
     pub wait: Option<BulkWait>,
     /// The server that runs it.
-    pub lease: Option<BulkLease>,
+    pub lease: Option<Lease>,
     /// Until when its undoing may go on, unless that renews it.
     pub undo_until: Option<Timestamp>,
 }
@@ -106,15 +107,6 @@ pub struct BulkWait {
     pub reason: String,
     /// The time when they were first refused.
     pub since: Timestamp,
-}
-
-/// The right of one server to run a bulk change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BulkLease {
-    /// The server: a random id of its process.
-    pub owner: LocalityId,
-    /// The time when another server may take over.
-    pub until: Timestamp,
 }
 
 /// The change of each user.

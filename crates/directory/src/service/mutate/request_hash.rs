@@ -37,7 +37,8 @@ pub fn request_hash(etag: &str, kind: &MutationKind) -> u64 {
         // These have no request.
         MutationKind::Tenant(TenantChange::Import(_))
         | MutationKind::ImportHold(_)
-        | MutationKind::Bulk(..) => {}
+        | MutationKind::Bulk(..)
+        | MutationKind::Delivery(..) => {}
         MutationKind::ReleaseHold(held) => identifier(&mut hash, held),
     }
 

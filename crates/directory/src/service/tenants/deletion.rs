@@ -112,7 +112,7 @@ impl Directory {
         }
     }
 
-    /// Takes the next step: first users, then holds, usage, bulk changes, and the tenant. The mark
+    /// Takes the next step: first users, then holds, usage, jobs, and the tenant. The mark
     /// stays until the last step, so that another server can continue.
     async fn deletion_step(&self, name: &Tenant, round: &mut Round) -> Result<Step, Error> {
         let Some(tenant) = self.backend.tenants.tenant(name).await? else { return Ok(Step::Done) };
@@ -153,6 +153,7 @@ impl Directory {
         }
 
         self.backend.bulk_changes.remove_bulk_changes(name).await?;
+        self.backend.deliveries.remove_deliveries(name).await?;
         self.finish_deletion(name, DeletionStep::Finish).await?;
         tracing::info!(tenant = %name, "deleted a tenant");
         Ok(Step::Done)

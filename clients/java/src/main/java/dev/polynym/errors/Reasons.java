@@ -50,6 +50,12 @@ public final class Reasons {
   /** DEADLINE_EXCEEDED. */
   public static final String DEADLINE = "DEADLINE";
 
+  /** ALREADY_EXISTS. */
+  public static final String DELIVERY_EXISTS = "DELIVERY_EXISTS";
+
+  /** NOT_FOUND. */
+  public static final String DELIVERY_NOT_FOUND = "DELIVERY_NOT_FOUND";
+
   /** RESOURCE_EXHAUSTED. */
   public static final String DISK_FULL = "DISK_FULL";
 
@@ -217,6 +223,12 @@ public final class Reasons {
 
   /** RESOURCE_EXHAUSTED. */
   public static final String TOO_MANY_BULK_CHANGES = "TOO_MANY_BULK_CHANGES";
+
+  /** RESOURCE_EXHAUSTED. */
+  public static final String TOO_MANY_DELIVERIES = "TOO_MANY_DELIVERIES";
+
+  /** RESOURCE_EXHAUSTED. */
+  public static final String TOO_MANY_HELD_USERS = "TOO_MANY_HELD_USERS";
 
   /** FAILED_PRECONDITION. */
   public static final String UNDO_EXPIRED = "UNDO_EXPIRED";
