@@ -64,6 +64,11 @@ async fn selected_users_are_deleted_and_restored() {
     let apply = format!("{}/apply", without_query(&tried.path));
     let applied = browser.submit(&tried, &apply, &[("reason", "left")]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
+    // It is applied once, also by a page that was open before.
+    let page = browser.get(&tried.path).await;
+    page.assert_has(&["This dry run was applied", &applied.path]);
+    assert!(!page.text.contains("Apply to"));
+    assert_eq!(browser.submit(&tried, &apply, &[]).await.path, applied.path);
     let mut states = Vec::new();
     for id in &ids {
         states.push(client.get(id).await.unwrap().state());

@@ -43,6 +43,11 @@ async fn an_import_is_undone_mended_and_made_again() {
     let started = browser.submit(&preview, &undo, &[]).await;
     let undone = ended(&mut browser, &started.path).await;
     undone.assert_has(&["<dt>Changed</dt><dd>2</dd>", "Import the mended file"]);
+    for page in [HOME.to_owned() + "/", list.path.clone()] {
+        let page = browser.get(&page).await;
+        page.assert_has(&[">undone</a>", &format!("href=\"{}\"", started.path)]);
+        assert!(!page.text.contains(&undo), "{}", page.text);
+    }
     browser.get(&zoe).await.assert_has(&["Deleted"]);
 
     // The mended file restores the same users.

@@ -117,6 +117,15 @@ impl BulkView {
         is_change && self.listed.is_empty() != has_list && !self.is_running()
     }
 
+    /// What became of the operation that it undoes.
+    pub fn undone_word(&self) -> &'static str {
+        match self.state {
+            "running" => "being undone",
+            "completed" if self.failed == 0 => "undone",
+            _ => "partly undone",
+        }
+    }
+
     /// Whether it runs.
     pub fn is_running(&self) -> bool {
         self.state == "running"

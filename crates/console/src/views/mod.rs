@@ -13,6 +13,7 @@ pub mod policies;
 pub mod reading;
 pub mod tenant;
 pub mod text;
+pub mod undoings;
 pub mod user;
 
 pub use commands::Commands;

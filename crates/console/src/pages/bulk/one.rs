@@ -25,6 +25,8 @@ use crate::views::{Commands, Time, UserView};
 use crate::visit::Visit;
 use crate::words::filters;
 
+/// The bytes of the id of a bulk change.
+const MAX_ID_BYTES: usize = 64;
 /// The users that a dry run shows.
 const MAX_USERS: i32 = 10;
 
@@ -41,6 +43,8 @@ struct BulkPage {
     address: String,
     /// Until when users that are deleted now can be restored.
     restorable: Option<Time>,
+    /// The bulk change by which this dry run was applied; empty if it was not.
+    applied: String,
     request_id: Uuid,
     commands: Commands,
 }
@@ -54,6 +58,7 @@ struct Progress {
     selection: Option<ShortId>,
     address: String,
     restorable: Option<Time>,
+    applied: String,
     request_id: Uuid,
 }
 
@@ -81,7 +86,10 @@ pub async fn page(
     let failed = bulk.failures.iter().map(|failure| &*failure.user_id);
     bulk.people = People::read(&client, failed).await;
     let (mut users, mut restorable) = (Vec::new(), None);
-    if bulk.can_be_applied(selected.is_some()) {
+    let mut applied = String::new();
+    if bulk.is_dry_run && get(&client, &applied_id(&id)).await.is_ok() {
+        applied = applied_id(&id);
+    } else if bulk.can_be_applied(selected.is_some()) {
         users = match selected {
             Some(ids) => first_listed(&client, ids).await?,
             None => first_matching(&client, change.filter).await?,
@@ -100,6 +108,7 @@ pub async fn page(
             selection,
             address,
             restorable,
+            applied,
             request_id,
         }));
     }
@@ -114,6 +123,7 @@ pub async fn page(
         selection,
         address,
         restorable,
+        applied,
         request_id,
         commands,
     }))
@@ -140,7 +150,12 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
                        where it was started.";
         return Err(Failure::Form(message.to_owned()));
     }
+    let applied = applied_id(&id);
+    if get(&client, &applied).await.is_ok() {
+        return Ok(redirect(&path(&sent.visit, &sent.tenant, &applied)));
+    }
     let request = v1::StartBulkChangeRequest {
+        bulk_id: applied,
         filter: tried.filter,
         users: ids.map(|user_ids| Users { user_ids }),
         action: tried.action,
@@ -150,6 +165,13 @@ pub async fn apply(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> P
     let answer = client.registry().start_bulk_change(sent.call(request)?).await?;
     let id = answer.bulk_change.ok_or(Failure::NotFound)?.bulk_id;
     Ok(redirect(&path(&sent.visit, &sent.tenant, &id)))
+}
+
+/// The id of the bulk change that applies a dry run, which is applied once. Empty if that of the
+/// dry run leaves no room.
+fn applied_id(dry_run: &str) -> String {
+    let id = format!("of-{dry_run}");
+    if id.len() > MAX_ID_BYTES { String::new() } else { id }
 }
 
 /// Stops a bulk change.

@@ -5,13 +5,15 @@ use std::time::{Duration, Instant};
 use polynym_client::{Answers, Client};
 use polynym_presentation::blocker::{Blockers, Line};
 use polynym_proto::v1::undo_operation_response::Kept;
-use polynym_proto::v1::{UndoOperationRequest, UndoOperationResponse};
+use polynym_proto::v1::{ListEventsRequest, UndoOperationRequest, UndoOperationResponse};
 use uuid::Uuid;
 
+use super::period::PAGE_SIZE;
 use crate::change::problem::sentence;
 use crate::prelude::*;
 use crate::render::{Parts, html, render_in_parts};
 use crate::requests::RequestPermit;
+use crate::views::audit::{Day, Lines};
 use crate::views::person::{People, Person};
 
 /// The users that are shown.
@@ -24,6 +26,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 struct UndoPage {
     frame: Frame,
     operation: String,
+    /// The latest changes of the operation.
+    day: Option<Day>,
     commands: Commands,
 }
 
@@ -83,6 +87,7 @@ pub async fn page(visit: Visit, permit: RequestPermit, tenant: String, operation
     let commands = Commands::from_request(&cli, &request);
     let frame = visit.frame(&tenant);
     let client = visit.client(&tenant);
+    let day = latest(&client, &operation).await;
     let answers = client.admin().undo_operation(request).await?;
     let undone = Undone {
         home: frame.home(),
@@ -104,7 +109,20 @@ pub async fn page(visit: Visit, permit: RequestPermit, tenant: String, operation
         shown: Instant::now(),
         _permit: permit,
     };
-    Ok(render_in_parts(&UndoPage { frame, operation, commands }, run))
+    Ok(render_in_parts(&UndoPage { frame, operation, day, commands }, run))
+}
+
+/// The latest changes of an operation, those of one kind in a line.
+async fn latest(client: &Client, operation: &str) -> Option<Day> {
+    let request = ListEventsRequest {
+        operation_id: operation.to_owned(),
+        page_size: PAGE_SIZE,
+        ..Default::default()
+    };
+    let answer = client.directory().list_events(request).await.ok()?;
+    let mut lines = Lines::default();
+    lines.add(&answer, true);
+    lines.days(answer.next_page_token.is_empty()).into_iter().next()
 }
 
 impl Parts for Run {

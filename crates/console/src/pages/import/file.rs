@@ -25,6 +25,7 @@ use crate::render::{Page, render};
 use crate::short_id::ShortId;
 use crate::views::commands;
 use crate::views::person::People;
+use crate::views::undoings::Undoings;
 use crate::visit::Visit;
 use crate::words::filters;
 
@@ -51,6 +52,8 @@ struct FilePage {
     dry_run: Option<Arc<Outcome>>,
     /// The users of the dry run.
     people: People,
+    /// Whether the import is undone.
+    undoings: Undoings,
     dry_run_id: String,
     import: Option<Arc<Outcome>>,
     command: String,
@@ -151,6 +154,9 @@ pub async fn page(
         let ids = dry_run.changes.iter().map(|change| &*change.user_id);
         page.people = People::read(&visit.client(&tenant), ids).await;
     }
+    if page.import.as_ref().is_some_and(|import| import.has_changed()) {
+        page.undoings = Undoings::read(&visit.client(&tenant)).await;
+    }
     Ok(render(&page))
 }
 
@@ -208,6 +214,7 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         settings: state.settings,
         dry_run: state.dry_run,
         people: People::default(),
+        undoings: Undoings::default(),
         dry_run_id,
         import: state.import,
         command,

@@ -23,6 +23,7 @@ use crate::frame::Frame;
 use crate::imports::{self, JobKind, KeptMappings, MAX_FILES, Settings, Slot, Upload, UploadNames};
 use crate::render::{Page, redirect, render};
 use crate::short_id::ShortId;
+use crate::views::undoings::Undoings;
 use crate::visit::Visit;
 use crate::words::filters;
 
@@ -40,6 +41,7 @@ const MAX_TEXT_BYTES: usize = 256;
 struct FilesPage {
     frame: Frame,
     files: Vec<FileRow>,
+    undoings: Undoings,
     /// Whether the session may have one more file.
     has_room: bool,
     request_id: String,
@@ -59,15 +61,19 @@ struct FileRow {
 /// The page.
 pub async fn page(visit: Visit, Path(tenant): Path<String>) -> Page {
     visit.require(Role::Admin)?;
-    Ok(files(&visit, &tenant, String::new()))
+    Ok(files(&visit, &tenant, String::new()).await)
 }
 
-fn files(visit: &Visit, tenant: &str, error: String) -> Response<Body> {
+async fn files(visit: &Visit, tenant: &str, error: String) -> Response<Body> {
     let uploads = &visit.session.uploads;
-    let files = uploads.of_tenant(tenant).iter().map(|upload| row(upload)).collect();
+    let files: Vec<_> = uploads.of_tenant(tenant).iter().map(|upload| row(upload)).collect();
+    let undoings = match files.iter().all(|file| file.operation.is_empty()) {
+        true => Undoings::default(),
+        false => Undoings::read(&visit.client(tenant)).await,
+    };
     let request_id = Uuid::new_v4().to_string();
     let has_room = uploads.count() < MAX_FILES;
-    render(&FilesPage { frame: visit.frame(tenant), files, has_room, request_id, error })
+    render(&FilesPage { frame: visit.frame(tenant), files, undoings, has_room, request_id, error })
 }
 
 fn row(upload: &Upload) -> FileRow {
@@ -99,7 +105,7 @@ pub async fn upload(visit: Visit, Path(tenant): Path<String>, request: Request) 
     match receive(&visit, &tenant, request).await {
         Ok(upload) => Ok(redirect(&path(&visit, &upload))),
         Err(Failure::Form(error)) => {
-            let mut response = files(&visit, &tenant, error);
+            let mut response = files(&visit, &tenant, error).await;
             *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
             Ok(response)
         }

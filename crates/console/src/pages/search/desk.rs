@@ -14,11 +14,10 @@ use crate::short_id::ShortId;
 use crate::views::audit::{Line, Lines};
 use crate::views::bulk::BulkView;
 use crate::views::person::{People, Person};
+use crate::views::undoings::{self, Undoings};
 
 /// The rows of a part.
 const MAX_ROWS: usize = 6;
-/// The latest bulk changes that are read. One that runs is among them, or a page away.
-const BULK_CHANGES: i32 = 25;
 /// The latest creations that are read. Those of one operation are one row.
 const CREATIONS: i32 = 50;
 /// The latest deletions that are read.
@@ -36,6 +35,8 @@ pub struct Desk {
     /// The files that the session imported.
     pub imported: Vec<FileRow>,
     pub bulks_running: Vec<BulkView>,
+    /// The operations that are undone.
+    pub undoings: Undoings,
     /// The bulk changes that ended and changed users, the latest first.
     pub bulks_ended: Vec<BulkView>,
     /// The latest users, the newest first.
@@ -79,13 +80,16 @@ impl Desk {
         let is_partial = bulks.is_none() || created.is_none() || deleted.is_none();
         let bulks = bulks.unwrap_or_default();
         let (running, ended): (Vec<_>, Vec<_>) = bulks.into_iter().partition(BulkView::is_running);
-        let ended = ended.into_iter().filter(|bulk| !bulk.is_dry_run && bulk.changed > 0);
+        let undoings = Undoings::among(running.iter().chain(&ended).cloned());
+        let is_change = |bulk: &BulkView| !bulk.is_dry_run && bulk.undone.is_empty();
+        let ended = ended.into_iter().filter(|bulk| is_change(bulk) && bulk.changed > 0);
         let (files_running, imported) = files(visit, tenant);
         Self {
             seen,
             files_running,
             imported,
             bulks_running: running.into_iter().take(MAX_ROWS).collect(),
+            undoings,
             bulks_ended: ended.take(MAX_ROWS).collect(),
             created: created.unwrap_or_default(),
             deleted: deleted.unwrap_or_default(),
@@ -113,7 +117,7 @@ async fn seen_people(client: &Client, ids: &[String]) -> Vec<Person> {
 }
 
 async fn bulk_changes(client: &Client) -> Option<Vec<BulkView>> {
-    let request = v1::ListBulkChangesRequest { page_size: BULK_CHANGES, ..Default::default() };
+    let request = v1::ListBulkChangesRequest { page_size: undoings::LATEST, ..Default::default() };
     let answer = client.registry().list_bulk_changes(request).await.ok()?;
     Some(answer.bulk_changes.iter().map(BulkView::of).collect())
 }

@@ -1,0 +1,34 @@
+//! The bulk changes that undo operations, so that pages can say which are undone.
+
+use polynym_client::Client;
+use polynym_proto::v1::ListBulkChangesRequest;
+
+use super::bulk::BulkView;
+
+/// The latest bulk changes that are read.
+pub const LATEST: i32 = 25;
+
+/// The undoings among the latest bulk changes, the latest first.
+#[derive(Clone, Debug, Default)]
+pub struct Undoings(Vec<BulkView>);
+
+impl Undoings {
+    /// Reads them. Empty if they cannot be read now: pages then offer to undo, which finds nothing.
+    pub async fn read(client: &Client) -> Self {
+        let request = ListBulkChangesRequest { page_size: LATEST, ..Default::default() };
+        let answer = client.registry().list_bulk_changes(request).await;
+        let changes = answer.map(|answer| answer.bulk_changes).unwrap_or_default();
+        Self::among(changes.iter().map(BulkView::of))
+    }
+
+    /// Those among bulk changes, the latest first.
+    pub fn among(changes: impl IntoIterator<Item = BulkView>) -> Self {
+        let undoes = |bulk: &BulkView| !bulk.undone.is_empty() && !bulk.is_dry_run;
+        Self(changes.into_iter().filter(undoes).collect())
+    }
+
+    /// The latest one of an operation.
+    pub fn of(&self, operation: &str) -> Option<&BulkView> {
+        self.0.iter().find(|bulk| bulk.undone == operation)
+    }
+}
