@@ -44,7 +44,7 @@ impl Directory {
             if !self.has_entries(context, path).await? {
                 let advice = self.path_advice(context, path).await?;
                 return Ok(match path.field() == Some(&Field::NameForm) {
-                    true => "no name has one of the words".to_owned(),
+                    true => format!("no name has one of the words{advice}"),
                     false => format!("no user has {path}{advice}"),
                 });
             }
