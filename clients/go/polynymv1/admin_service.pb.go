@@ -3912,6 +3912,7 @@ func (x *Delivery) GetNextAttemptTime() *timestamppb.Timestamp {
 	return nil
 }
 
+// Creates a delivery.
 type CreateDeliveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4011,6 +4012,7 @@ func (x *CreateDeliveryRequest) GetSecrets() []string {
 	return nil
 }
 
+// The delivery.
 type CreateDeliveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The delivery.
@@ -4056,6 +4058,7 @@ func (x *CreateDeliveryResponse) GetDelivery() *Delivery {
 	return nil
 }
 
+// Changes fields of a delivery.
 type UpdateDeliveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4173,6 +4176,7 @@ func (x *UpdateDeliveryRequest) GetPaused() bool {
 	return false
 }
 
+// The delivery.
 type UpdateDeliveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The delivery.
@@ -4218,6 +4222,7 @@ func (x *UpdateDeliveryResponse) GetDelivery() *Delivery {
 	return nil
 }
 
+// Lists the deliveries of a tenant.
 type ListDeliveriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4263,6 +4268,7 @@ func (x *ListDeliveriesRequest) GetTenant() string {
 	return ""
 }
 
+// The deliveries.
 type ListDeliveriesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The deliveries: at most 100.
@@ -4308,6 +4314,7 @@ func (x *ListDeliveriesResponse) GetDeliveries() []*Delivery {
 	return nil
 }
 
+// Deletes a delivery.
 type DeleteDeliveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4362,6 +4369,7 @@ func (x *DeleteDeliveryRequest) GetDeliveryId() string {
 	return ""
 }
 
+// The answer to deleting a delivery.
 type DeleteDeliveryResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -4398,6 +4406,7 @@ func (*DeleteDeliveryResponse) Descriptor() ([]byte, []int) {
 	return file_polynym_v1_admin_service_proto_rawDescGZIP(), []int{52}
 }
 
+// Lists the latest attempts of a delivery.
 type ListDeliveryAttemptsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4452,6 +4461,7 @@ func (x *ListDeliveryAttemptsRequest) GetDeliveryId() string {
 	return ""
 }
 
+// The latest attempts, and what was given up.
 type ListDeliveryAttemptsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The last attempts, newest first: at most 100.
@@ -4515,6 +4525,7 @@ func (x *ListDeliveryAttemptsResponse) GetDeadLetters() []*ListDeliveryAttemptsR
 	return nil
 }
 
+// Sends events again.
 type ReplayDeliveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4619,6 +4630,7 @@ func (*ReplayDeliveryRequest_From) isReplayDeliveryRequest_Begin() {}
 
 func (*ReplayDeliveryRequest_EventId) isReplayDeliveryRequest_Begin() {}
 
+// What is sent again.
 type ReplayDeliveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The number of users whose events are sent again.
@@ -4664,6 +4676,7 @@ func (x *ReplayDeliveryResponse) GetUsers() int32 {
 	return 0
 }
 
+// Sends a test message at once.
 type TestDeliveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant. Empty means `default`.
@@ -4718,6 +4731,7 @@ func (x *TestDeliveryRequest) GetDeliveryId() string {
 	return ""
 }
 
+// What the receiver answered.
 type TestDeliveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the receiver has taken the message.

@@ -133,7 +133,7 @@ fn changes(
             }
             "paused" => changes.paused = Some(request.paused),
             _ => {
-                let rule = format!("{path:?} is no field of a delivery");
+                let rule = "has a path that is no field of a delivery";
                 return Err(Error::invalid(Invalid::UpdateMask, "update_mask", rule));
             }
         }

@@ -1,12 +1,13 @@
 //! The data that a store and the rules exchange for a mutation: read set, read requests, write set.
 
+mod decide_error;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
-use crate::error::{Error, NotUndone};
 use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::{change::BulkChange, progress::BulkEffect, reads::BulkReads};
 use crate::model::claim::{Claim, ClaimWrite};
@@ -21,6 +22,7 @@ use crate::model::tenant_event::TenantEvent;
 use crate::model::tenant_record::TenantRecord;
 use crate::model::user::User;
 use crate::purge_progress::PurgeProgress;
+pub use decide_error::DecideError;
 use polynym_identifier::IdentityKey;
 
 /// The data that a store has read for a mutation, in one snapshot.
@@ -181,32 +183,6 @@ impl MutationReport {
     /// Whether the mutation must be repeated.
     pub const fn is_partial(&self) -> bool {
         matches!(self, Self::PurgeBegun(_))
-    }
-}
-
-/// The reason why a decision ends early.
-pub enum DecideError {
-    /// It needs further reads.
-    NeedsReads(Box<ReadRequest>),
-    /// The mutation is rejected.
-    Rejected(Error),
-}
-
-impl From<ReadRequest> for DecideError {
-    fn from(needs: ReadRequest) -> Self {
-        Self::NeedsReads(Box::new(needs))
-    }
-}
-
-impl From<Error> for DecideError {
-    fn from(error: Error) -> Self {
-        Self::Rejected(error)
-    }
-}
-
-impl From<NotUndone> for DecideError {
-    fn from(reason: NotUndone) -> Self {
-        Self::Rejected(Error::NotUndone(reason))
     }
 }
 
