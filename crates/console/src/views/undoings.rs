@@ -3,6 +3,7 @@
 use polynym_client::Client;
 use polynym_proto::v1::ListBulkChangesRequest;
 
+use super::Time;
 use super::bulk::BulkView;
 
 /// The latest bulk changes that are read.
@@ -30,5 +31,11 @@ impl Undoings {
     /// The latest one of an operation.
     pub fn of(&self, operation: &str) -> Option<&BulkView> {
         self.0.iter().find(|bulk| bulk.undone == operation)
+    }
+
+    /// The latest one of a bulk change, unless that was resumed since.
+    pub fn of_bulk_change(&self, bulk: &BulkView) -> Option<&BulkView> {
+        let at = |time: &Option<Time>| time.as_ref().map(|time| time.iso.clone());
+        self.of(&bulk.id).filter(|undoing| at(&undoing.created) >= at(&bulk.ended))
     }
 }
