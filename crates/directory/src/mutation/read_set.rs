@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use locality_uuid::LocalityId;
 
+use crate::error::Error;
 use crate::history_part::{HistoryEvents, HistoryPart};
 use crate::model::bulk::{change::BulkChange, progress::BulkEffect, reads::BulkReads};
 use crate::model::claim::{Claim, ClaimWrite};
