@@ -95,7 +95,10 @@ pub async fn one_server_delivers(f: Fixture) -> Result<(), Failure> {
     equal(&late, &None, "progress of the first server")?;
     let released = run(&f, other, DeliveryRunStep::Release(progress(3))).await?;
     let released = released.ok_or("it was not released")?;
-    ensure(released.lease.is_none() && released.progress == *progress(3), "not released")?;
+    let is_free = released.lease.is_some_and(|lease| lease.until <= f.now());
+    ensure(is_free && released.progress == *progress(3), "not released")?;
+    let time = released.due_time().ok_or("a released one is not due")?;
+    ensure(time > released.update_time, "a released one is the first again")?;
     equal(&due(&f).await?, &vec![ID.to_owned()], "the due ones")
 }
 

@@ -19,12 +19,29 @@ const MAX_OF_TENANT: usize = 64;
 
 /// The labels of the counter.
 const LABELS: [&str; 6] = ["taken", "later", "refused", "gone", "silent", "unreachable"];
+/// The names of a tenant that are looked up at once.
+const MAX_RESOLVING_OF_TENANT: usize = 4;
 
 /// Sends messages.
 pub struct Attempts {
     policy: AddressPolicy,
     all: Arc<Semaphore>,
-    of_tenants: Mutex<HashMap<Tenant, Arc<Semaphore>>>,
+    of_tenants: Mutex<HashMap<Tenant, Limits>>,
+}
+
+/// What a tenant may do at once.
+#[derive(Clone)]
+struct Limits {
+    attempts: Arc<Semaphore>,
+    names: Arc<Semaphore>,
+}
+
+/// The right to make an attempt.
+pub struct Permits {
+    _own: Option<OwnedSemaphorePermit>,
+    _all: Option<OwnedSemaphorePermit>,
+    /// The look-ups of names of the tenant.
+    names: Arc<Semaphore>,
 }
 
 impl Attempts {
@@ -42,24 +59,36 @@ impl Attempts {
         &self.policy
     }
 
-    /// Sends a message once it is the tenant's turn.
-    pub async fn send(&self, tenant: &Tenant, receiver: &Receiver, message: Message<'_>) -> Reply {
-        let _permits = self.permits(tenant).await;
+    /// Sends a message.
+    pub async fn send(&self, permits: Permits, receiver: &Receiver, message: Message<'_>) -> Reply {
         let now = SystemTime::now();
-        let reply = send(&self.policy, receiver, message, now).await;
+        let reply = send(&self.policy, receiver, message, now, &permits.names).await;
         counter!(ATTEMPTS.0, "result" => label(reply)).increment(1);
         reply
     }
 
-    async fn permits(&self, tenant: &Tenant) -> [Option<OwnedSemaphorePermit>; 2] {
+    /// Waits for the tenant's turn.
+    pub async fn permits(&self, tenant: &Tenant) -> Permits {
         let own = {
             let mut tenants = self.of_tenants.lock().unwrap_or_else(PoisonError::into_inner);
             // Those without an attempt have no other owner.
-            tenants.retain(|name, own| name == tenant || Arc::strong_count(own) > 1);
-            let new = || Arc::new(Semaphore::new(MAX_OF_TENANT));
-            tenants.entry(tenant.clone()).or_insert_with(new).clone()
+            tenants.retain(|name, own| name == tenant || own.is_in_use());
+            tenants.entry(tenant.clone()).or_insert_with(Limits::new).clone()
         };
-        [own.acquire_owned().await.ok(), self.all.clone().acquire_owned().await.ok()]
+        let Limits { attempts, names } = own;
+        let _own = attempts.acquire_owned().await.ok();
+        Permits { _own, _all: self.all.clone().acquire_owned().await.ok(), names }
+    }
+}
+
+impl Limits {
+    fn new() -> Self {
+        let semaphore = |permits| Arc::new(Semaphore::new(permits));
+        Self { attempts: semaphore(MAX_OF_TENANT), names: semaphore(MAX_RESOLVING_OF_TENANT) }
+    }
+
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.attempts) > 1 || Arc::strong_count(&self.names) > 1
     }
 }
 
@@ -71,6 +100,7 @@ pub fn result_of(reply: Reply) -> String {
         }
         Reply::Gone => "410",
         Reply::Silent => "NO_REPLY",
+        Reply::Unreadable => "UNREADABLE",
         Reply::Unreachable(Unreachable::Name) => "NAME_UNKNOWN",
         Reply::Unreachable(Unreachable::Address) => "ADDRESS_REFUSED",
         Reply::Unreachable(Unreachable::Connection) => "UNREACHABLE",
@@ -85,7 +115,8 @@ const fn label(reply: Reply) -> &'static str {
         Reply::Later(..) => "later",
         Reply::Refused(_) => "refused",
         Reply::Gone => "gone",
-        Reply::Silent => "silent",
+        // No message is sent then, so that it is not counted.
+        Reply::Silent | Reply::Unreadable => "silent",
         Reply::Unreachable(_) => "unreachable",
     }
 }

@@ -57,7 +57,10 @@ impl Deliverer {
         let (began, body) = (Instant::now(), body.map_err(internal)?);
         let message = Message { id: &id, body: &body };
         // A call has ten seconds.
-        let attempt = self.attempts.send(&delivery.tenant, &receiver, message);
+        let attempt = async {
+            let permits = self.attempts.permits(&delivery.tenant).await;
+            self.attempts.send(permits, &receiver, message).await
+        };
         let reply = timeout(TEST_TIMEOUT, attempt).await.unwrap_or(Reply::Silent);
         let is_taken = matches!(reply, Reply::Taken(_));
         Ok((is_taken, result_of(reply), began.elapsed()))

@@ -12,12 +12,14 @@ mod attempts;
 mod cloud_event;
 mod deliverer;
 mod events;
+mod lease;
 pub mod metrics;
 mod network;
 mod receiver;
 mod schedule;
 mod secret;
 mod sender;
+mod sent;
 mod turn;
 
 pub use address::{AddressPolicy, UrlFault};

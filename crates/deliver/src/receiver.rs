@@ -33,7 +33,7 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The addresses of a name that an attempt tries.
 const MAX_ADDRESSES: usize = 4;
 /// Names that are looked up at once. A resolver that hangs holds a thread for each.
-const MAX_RESOLVING: usize = 16;
+const MAX_RESOLVING: usize = 64;
 
 static RESOLVING: LazyLock<Arc<Semaphore>> =
     LazyLock::new(|| Arc::new(Semaphore::new(MAX_RESOLVING)));
@@ -41,7 +41,11 @@ static RESOLVING: LazyLock<Arc<Semaphore>> =
 /// Connects with the authorities of the system; none if they cannot be used.
 static TLS: LazyLock<Option<TlsConnector>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
-    let _ = roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "authorities of the system cannot be read");
+    }
+    let _ = roots.add_parsable_certificates(found.certs);
     let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let builder = builder.with_protocol_versions(DEFAULT_VERSIONS).ok()?;
     let config = builder.with_root_certificates(roots).with_no_client_auth();
@@ -63,6 +67,15 @@ pub enum Reply {
     Unreachable(Unreachable),
     /// The message was sent, and no answer came.
     Silent,
+    /// No message was sent: the store cannot read the event.
+    Unreadable,
+}
+
+impl Reply {
+    /// Whether it is about the event: others may be taken.
+    pub const fn is_of_event(self) -> bool {
+        matches!(self, Self::Refused(_) | Self::Silent | Self::Unreadable)
+    }
 }
 
 /// The reason why there was no connection.
@@ -96,19 +109,20 @@ pub struct Receiver {
     pub secrets: Vec<Secret>,
 }
 
-/// Sends a message to a receiver, signed at `now`.
+/// Sends a message to a receiver, signed at `now`. `names` bounds the look-ups of names.
 pub async fn send(
     policy: &AddressPolicy,
     Receiver { url, secrets }: &Receiver,
     message: Message<'_>,
     now: SystemTime,
+    names: &Arc<Semaphore>,
 ) -> Reply {
     let deadline = Instant::now() + TIMEOUT;
     let Some(request) = request(url, secrets, message, now) else {
         return Reply::Unreachable(Unreachable::Name);
     };
     let is_plain = url.scheme() == "http";
-    let stream = match timeout_at(deadline, connect(policy, url, is_plain)).await {
+    let stream = match timeout_at(deadline, connect(policy, url, is_plain, names)).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(reason)) => return Reply::Unreachable(reason),
         Err(_) => return Reply::Unreachable(Unreachable::Connection),
@@ -129,12 +143,13 @@ async fn connect(
     policy: &AddressPolicy,
     url: &Url,
     is_plain: bool,
+    names: &Arc<Semaphore>,
 ) -> Result<TcpStream, Unreachable> {
     let port = url.port_or_known_default().ok_or(Unreachable::Name)?;
     let found: Vec<IpAddr> = match url.host() {
         Some(Host::Ipv4(address)) => vec![address.into()],
         Some(Host::Ipv6(address)) => vec![address.into()],
-        Some(Host::Domain(name)) => resolve(name.to_owned(), port).await,
+        Some(Host::Domain(name)) => resolve(name.to_owned(), port, names).await.unwrap_or_default(),
         None => Vec::new(),
     };
     if found.is_empty() {
@@ -157,14 +172,17 @@ async fn connect(
 }
 
 /// The addresses of a name; none if it has none.
-async fn resolve(name: String, port: u16) -> Vec<IpAddr> {
+async fn resolve(name: String, port: u16, names: &Arc<Semaphore>) -> Option<Vec<IpAddr>> {
+    // An attempt whose time is over waits no longer.
+    let own = names.clone().acquire_owned().await.ok()?;
+    let all = RESOLVING.clone().acquire_owned().await.ok()?;
     // In a task, so that a look-up counts until its thread is free, also after the attempt.
     let resolving = tokio::spawn(async move {
-        let _permit = RESOLVING.clone().acquire_owned().await.ok()?;
+        let _permits = (own, all);
         let found = lookup_host((name.as_str(), port)).await.ok()?;
         Some(found.map(|address| address.ip()).collect())
     });
-    resolving.await.ok().flatten().unwrap_or_default()
+    resolving.await.ok().flatten()
 }
 
 /// A connection with TLS; none if the receiver is not the one that the URL names.
@@ -282,7 +300,8 @@ mod tests {
             secrets: vec![Secret::parse(SECRET).unwrap()],
         };
         let message = Message { id: "user:1", body: b"{}" };
-        send(&policy, &receiver, message, SystemTime::now()).await
+        let names = Arc::new(Semaphore::new(1));
+        send(&policy, &receiver, message, SystemTime::now(), &names).await
     }
 
     fn answer(text: &str) -> Vec<u8> {
@@ -308,6 +327,16 @@ mod tests {
         ] {
             assert_eq!(reply_to(answer(text)).await.0, reply, "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn look_ups_of_a_tenant_wait_for_its_own_and_leave_the_queue() {
+        let names = Arc::new(Semaphore::new(0));
+        let waiting = timeout(Duration::from_millis(50), resolve("localhost".into(), 1, &names));
+        assert!(waiting.await.is_err());
+        names.add_permits(1);
+        assert!(resolve("localhost".into(), 1, &names).await.is_some());
+        assert_eq!(names.available_permits(), 1);
     }
 
     #[tokio::test]

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 use metrics::counter;
-use polynym_directory::model::delivery::step::LEASE;
 use polynym_directory::{
     DeadLetter, DeliveryKey, DeliveryProgress, DeliveryRunStep, Error, Event, EventDelivery,
     FeedPage, Held, Stall, Timestamp,
@@ -18,12 +17,12 @@ use polynym_directory::{
 use crate::attempts::result_of;
 use crate::deliverer::Deliverer;
 use crate::events::{Failure, UserOutcome, UserSender};
+use crate::lease::{self, End};
 use crate::metrics::{DEAD_LETTERS, PAUSES};
 use crate::receiver::{Receiver, Reply};
 use crate::schedule::{RETRIED_FOR, pause};
+use crate::sent::Sent;
 
-/// The interval at which the lease is renewed.
-const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 /// The least interval at which progress is recorded, and that at which a position without events
 /// is.
 const SAVE_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,20 +33,13 @@ const RUN_TIME: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The users of a delivery whose events are sent at once.
 const CONCURRENT_USERS: usize = 8;
-/// The users with held events in one round, and the events of each.
+/// The users with held events in one round.
 const HELD_USERS: usize = 32;
-const HELD_EVENTS: usize = 32;
+/// The time after which no more events of a round are sent, so that progress is recorded.
+const ROUND_TIME: Duration = Duration::from_secs(5);
 
 /// The events of a page of the feed, with the positions after them.
 type PageEvents = Vec<(Arc<Event>, Vec<u8>)>;
-
-/// Why a turn ended.
-enum End {
-    /// Another server has the delivery, or it is paused or gone.
-    Over,
-    /// Somebody changed it.
-    Changed,
-}
 
 /// A delivery that this server has.
 struct Turn<'d> {
@@ -56,8 +48,8 @@ struct Turn<'d> {
     delivery: EventDelivery,
     receiver: Receiver,
     progress: DeliveryProgress,
-    /// The events of the present page that were taken, by the last of each user.
-    sent: HashMap<LocalityId, u64>,
+    /// The events after the position that were taken.
+    sent: Sent,
     saved: Instant,
     is_changed: bool,
 }
@@ -70,46 +62,17 @@ pub async fn run(deliverer: Arc<Deliverer>, key: DeliveryKey) -> Result<(), Erro
     loop {
         let taken = deliverer.directory.take_delivery(&key, deliverer.server).await?;
         let Some(delivery) = taken else { return Ok(()) };
-        let target = delivery.target.clone();
+        let (target, updated) = (delivery.target.clone(), delivery.update_time);
         let wants_save = AtomicBool::new(false);
         let ended = tokio::select! {
             ended = deliver(&deliverer, &key, delivery, &wants_save) => ended?,
-            ended = keep_lease(&deliverer, &key, |delivery| {
+            ended = lease::keep(&deliverer, &key, |delivery| {
                 wants_save.fetch_or(!delivery.replays.is_empty(), Ordering::Relaxed);
-                delivery.target == target
+                (&delivery.target, delivery.update_time) == (&target, updated)
             }) => ended,
         };
         if matches!(ended, End::Over) {
             return Ok(());
-        }
-    }
-}
-
-/// Renews the lease until it is lost, or the delivery is another one.
-async fn keep_lease(
-    deliverer: &Deliverer,
-    key: &DeliveryKey,
-    is_same: impl Fn(&EventDelivery) -> bool,
-) -> End {
-    let mut valid = Instant::now() + LEASE;
-    loop {
-        tokio::time::sleep(RENEW_INTERVAL.min(valid.saturating_duration_since(Instant::now())))
-            .await;
-        let began = Instant::now();
-        let renewal =
-            deliverer.directory.run_delivery(key, deliverer.server, DeliveryRunStep::Renew);
-        match tokio::time::timeout(valid.saturating_duration_since(began), renewal).await {
-            Ok(Ok(Some(delivery))) if is_same(&delivery) => valid = began + LEASE,
-            Ok(Ok(Some(_))) => return End::Changed,
-            // Another server may deliver now.
-            Ok(Ok(None)) | Err(_) => return End::Over,
-            Ok(Err(error)) => {
-                let ((tenant, id), error) = (key, error.with_causes());
-                tracing::warn!(%tenant, delivery = id, %error, "a lease was not renewed");
-                if Instant::now() >= valid {
-                    return End::Over;
-                }
-            }
         }
     }
 }
@@ -124,7 +87,7 @@ async fn deliver(
     let Some(receiver) = deliverer.receiver(&delivery) else {
         return pause_delivery(deliverer, key, progress, "ADDRESS_REFUSED").await;
     };
-    let (sent, saved) = (HashMap::new(), Instant::now());
+    let (sent, saved) = (Sent::default(), Instant::now());
     let mut turn =
         Turn { deliverer, key, delivery, receiver, progress, sent, saved, is_changed: false };
     let began = Instant::now();
@@ -206,16 +169,16 @@ impl Turn<'_> {
         if self.progress.stall.is_some() { 1 } else { CONCURRENT_USERS }
     }
 
-    /// Sends the events of a page. Only then the position is that after it.
+    /// Sends the events of a page. The position is that after those of them that are done.
     async fn send_page(&mut self, page: FeedPage) -> Result<Option<End>, Error> {
-        let users = self.wanted(page.events);
-        let is_halted = AtomicBool::new(false);
+        let users = self.wanted(&page.events);
+        let (is_halted, read) = (AtomicBool::new(false), self.deliverer.directory.now().time);
         let sender = self.sender(&is_halted);
         let lasts: HashMap<_, _> = users
             .iter()
             .filter_map(|(user, events)| Some((*user, events.last()?.sequence)))
             .collect();
-        let sends = users.into_iter().map(|(user, events)| sender.send(user, events));
+        let sends = users.into_iter().map(|(user, events)| sender.send(user, events, read));
         let outcomes = stream::iter(sends).buffer_unordered(self.concurrent());
         let outcomes: Vec<_> = outcomes.try_collect().await?;
         let (mut fits, mut halting) = (true, None);
@@ -224,7 +187,7 @@ impl Turn<'_> {
             let user = outcome.user;
             match self.note(outcome) {
                 None => {}
-                Some(Failure { sequence, reply: Reply::Refused(_) | Reply::Silent }) => {
+                Some(Failure { sequence, reply }) if reply.is_of_event() => {
                     let mut held = Held::new(sequence, last, Timestamp::default());
                     held.fail(self.deliverer.directory.now().time, pause(1, fastrand::u32(..)));
                     fits &= self.progress.held.hold(user, held);
@@ -235,24 +198,44 @@ impl Turn<'_> {
         if !fits {
             return self.pause("TOO_MANY_HELD_USERS").await.map(Some);
         }
-        if let Some(reply) = halting {
-            return self.stall(reply).await;
-        }
-        if !is_halted.load(Ordering::Relaxed) {
+        if is_halted.load(Ordering::Relaxed) {
+            self.pass(page.events);
+        } else {
             self.progress.position = page.resume_token;
             self.sent.clear();
         }
-        Ok(None)
+        match halting {
+            Some(reply) => self.stall(reply).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Moves the position past the first events of a page, as far as nothing of them is left.
+    fn pass(&mut self, events: PageEvents) {
+        let (sent, held) = (&self.sent, &self.progress.held);
+        let is_held = |event: &Event| {
+            let held = held.get(event.user);
+            held.is_some_and(|held| (held.first..=held.last).contains(&event.sequence))
+        };
+        let is_done = |event: &Event| {
+            sent.has(event.user, event.sequence)
+                || is_held(event)
+                || !self.delivery.target.wants(event)
+        };
+        let done = events.into_iter().take_while(|(event, _)| is_done(event)).last();
+        if let Some((_, position)) = done {
+            self.progress.position = position;
+            self.is_changed = true;
+        }
     }
 
     /// The events of a page that are to be sent now, by user.
-    fn wanted(&mut self, events: PageEvents) -> Vec<(LocalityId, Vec<Event>)> {
+    fn wanted(&mut self, events: &PageEvents) -> Vec<(LocalityId, Vec<Event>)> {
         let mut users: Vec<(LocalityId, Vec<Event>)> = Vec::new();
         let mut places = HashMap::<LocalityId, usize>::new();
         for (event, _) in events {
-            let was_sent = self.sent.get(&event.user).is_some_and(|last| event.sequence <= *last);
-            if was_sent
-                || !self.delivery.target.wants(&event)
+            if self.sent.has(event.user, event.sequence)
+                || !self.delivery.target.wants(event)
                 || self.progress.held.hold_later(event.user, event.sequence)
             {
                 continue;
@@ -261,7 +244,12 @@ impl Turn<'_> {
                 users.push((event.user, Vec::new()));
                 users.len() - 1
             });
-            users[place].1.push(Event::clone(&event));
+            let of_user = &mut users[place].1;
+            if of_user.last().is_some_and(|last| last.sequence >= event.sequence) {
+                // The user was purged, and is there again: the earlier ones are gone.
+                of_user.clear();
+            }
+            of_user.push(Event::clone(event));
         }
         users
     }
@@ -270,33 +258,27 @@ impl Turn<'_> {
     async fn send_held(&mut self, due: Vec<(LocalityId, Held)>) -> Result<Option<End>, Error> {
         let is_halted = AtomicBool::new(false);
         let sender = self.sender(&is_halted);
-        let (directory, tenant) = (&self.deliverer.directory, &self.delivery.tenant);
         let sends = due.into_iter().map(|(user, held)| {
             let sender = &sender;
             async move {
-                let numbers = (held.first, held.last);
-                let events = directory.held_events(tenant, user, numbers, HELD_EVENTS).await?;
-                let is_all = events.len() < HELD_EVENTS;
-                Ok::<_, Error>((held, is_all, sender.send_each(user, events).await))
+                let outcome = sender.send_held(user, &held).await?;
+                Ok::<_, Error>((held, outcome))
             }
         });
         let outcomes = stream::iter(sends).buffer_unordered(self.concurrent());
         let outcomes: Vec<_> = outcomes.try_collect().await?;
         let mut halting = None;
-        for (held, is_all, outcome) in outcomes {
-            let (user, done, is_partial) = (outcome.user, outcome.done, outcome.is_partial);
-            let left = self.left(held, done, is_all && !is_partial);
-            let failure = self.note(outcome);
-            let left = match (left, failure) {
-                (left, None) => left,
-                (left, Some(failure)) => {
-                    let is_own = matches!(failure.reply, Reply::Refused(_) | Reply::Silent);
-                    if is_own {
-                        left.and_then(|held| self.fail(user, held, &failure))
-                    } else {
-                        halting = Some(failure.reply);
-                        left
-                    }
+        for (held, outcome) in outcomes {
+            let user = outcome.user;
+            let left = self.left(held, outcome.done, !outcome.is_partial);
+            let left = match self.note(outcome) {
+                None => left,
+                Some(failure) if failure.reply.is_of_event() => {
+                    left.and_then(|held| self.fail(user, held, &failure))
+                }
+                Some(failure) => {
+                    halting = Some(failure.reply);
+                    left
                 }
             };
             self.progress.held.set(user, left);
@@ -337,15 +319,18 @@ impl Turn<'_> {
 
     /// Notes the attempts to send the events of a user.
     fn note(&mut self, outcome: UserOutcome) -> Option<Failure> {
+        let failure = outcome.failure.as_ref().map(|failure| failure.reply);
+        let is_refused = matches!(failure, Some(Reply::Refused(_)));
         for (attempt, is_taken) in outcome.attempts {
             self.is_changed = true;
-            if is_taken {
+            if is_taken || is_refused {
+                // The receiver answers again.
                 self.progress.stall = None;
             }
             self.progress.log.add(attempt, is_taken);
         }
         if let Some(done) = outcome.done {
-            self.sent.insert(outcome.user, done);
+            self.sent.add(outcome.user, (outcome.first, done));
         }
         outcome.failure
     }
@@ -377,7 +362,8 @@ impl Turn<'_> {
 
     fn sender<'s>(&'s self, is_halted: &'s AtomicBool) -> UserSender<'s> {
         let (deliverer, delivery, receiver) = (self.deliverer, &self.delivery, &self.receiver);
-        UserSender { deliverer, delivery, receiver, is_halted }
+        let until = Instant::now() + ROUND_TIME;
+        UserSender { deliverer, delivery, receiver, is_halted, until }
     }
 
     /// Records the progress. Returns false if another server has the delivery.

@@ -138,8 +138,11 @@ impl Snapshot {
                 let (key, time) = row?;
                 if time.value() <= now.as_millis() {
                     let (tenant, id) = key.value();
-                    let tenant = Tenant::parse(tenant).map_err(Fault::damaged)?;
-                    due.push((time.value(), (tenant, id.to_owned())));
+                    // One that cannot be read hides no other.
+                    match Tenant::parse(tenant).map_err(Fault::damaged) {
+                        Ok(tenant) => due.push((time.value(), (tenant, id.to_owned()))),
+                        Err(fault) => report_unreadable_delivery(tenant, id, &fault),
+                    }
                 }
             }
         }

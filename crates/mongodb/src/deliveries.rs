@@ -65,7 +65,7 @@ impl Deliveries for Mongo {
             options.projection = Some(doc! { ID: 1 });
             let found =
                 collections.find_documents(&collections.collection(BULK), filter, options).await?;
-            found.iter().map(|document| key_of(document)).collect()
+            Ok(found.iter().filter_map(|document| readable_key(document)).collect())
         })
         .await
     }
@@ -198,6 +198,12 @@ fn readable(document: &RawDocument) -> Option<EventDelivery> {
         report_unreadable_delivery(tenant, id, fault);
     };
     read_delivery(document).inspect_err(report).ok()
+}
+
+/// The key of a document; none if it cannot be read. It hides no other.
+fn readable_key(document: &RawDocument) -> Option<DeliveryKey> {
+    let report = |fault: &Fault| report_unreadable_delivery("", "", fault);
+    key_of(document).inspect_err(report).ok()
 }
 
 fn key_of(document: &RawDocument) -> Result<DeliveryKey, Fault> {

@@ -54,7 +54,7 @@ pub fn attempts_message(delivery: &EventDelivery) -> v1::ListDeliveryAttemptsRes
     };
     let held = |(user, held): (LocalityId, &Held)| attempts::HeldUser {
         event_id: event_id(user, held.first),
-        events: (held.last + 1).saturating_sub(held.first) as i64,
+        events: held.last.saturating_add(1).saturating_sub(held.first) as i64,
         attempts: held.attempts as i32,
         next_attempt_time: Some(time_message(held.next_time)),
     };

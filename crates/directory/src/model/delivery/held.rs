@@ -84,10 +84,14 @@ impl HeldUsers {
         has_room
     }
 
-    /// Holds an event of the feed, if its user has held ones. Returns whether it does.
+    /// Holds an event of the feed, if its user has held ones. Returns whether it does. The event
+    /// may be an earlier one: later ones are sent again, or the user is there again after a purge.
     pub fn hold_later(&mut self, user: LocalityId, sequence: u64) -> bool {
         let held = self.0.get_mut(&user);
         held.is_some_and(|held| {
+            if sequence < held.first {
+                *held = Held::new(sequence, held.last, held.next_time);
+            }
             held.last = held.last.max(sequence);
             true
         })
@@ -99,6 +103,13 @@ impl HeldUsers {
             Some(held) => self.0.insert(user, held),
             None => self.0.remove(&user),
         };
+    }
+
+    /// Begins again: the time in which nothing was sent does not count, and all are sent now.
+    pub fn restart(&mut self, now: Timestamp) {
+        for held in self.0.values_mut() {
+            *held = Held::new(held.first, held.last, held.next_time.min(now));
+        }
     }
 
     /// Up to `limit` users whose time has come, those that have waited longest first.
@@ -140,9 +151,11 @@ mod tests {
     fn a_held_event_holds_up_the_later_ones_of_its_user() {
         let mut held = HeldUsers::default();
         assert!(held.hold(user(1), Held::new(3, 3, at(5))));
-        assert!(held.hold_later(user(1), 4) && held.hold_later(user(1), 2));
+        assert!(held.hold_later(user(1), 4));
         assert!(!held.hold_later(user(2), 1));
         assert_eq!(held.get(user(1)), Some(&Held::new(3, 4, at(5))));
+        assert!(held.hold_later(user(1), 2));
+        assert_eq!(held.get(user(1)), Some(&Held::new(2, 4, at(5))));
         assert_eq!((held.due(at(4), 10).len(), held.due(at(5), 10).len()), (0, 1));
         held.set(user(1), None);
         assert!(held.is_empty() && held.next_time().is_none());
@@ -181,5 +194,11 @@ mod tests {
         assert!(!held.fail(at(100 + 86_399), pause));
         assert!(held.fail(at(100 + 86_400), pause));
         assert_eq!((held.attempts, held.next_time), (3, at(100 + 86_410)));
+        // A pause does not count.
+        let mut users: HeldUsers = [(user(1), held)].into_iter().collect();
+        users.restart(at(200_000));
+        let mut held = users.get(user(1)).unwrap().clone();
+        assert_eq!(held, Held::new(1, 1, at(100 + 86_410)));
+        assert!(!held.fail(at(200_000), pause));
     }
 }

@@ -117,6 +117,7 @@ fn apply(now: Timestamp, after: &mut EventDelivery, update: &DeliveryUpdate, cal
         Some(false) => {
             after.pause = None;
             after.progress.stall = None;
+            after.progress.held.restart(now);
             if let Some(position) = &update.position {
                 after.progress.position.clone_from(position);
             }
@@ -164,7 +165,8 @@ fn run(
             DeliveryRunStep::Save(progress) => save(after, progress),
             DeliveryRunStep::Release(progress) => {
                 save(after, progress);
-                after.lease = None;
+                // From now on, so that those that have waited longer come first.
+                after.lease = Some(Lease { owner: server, until: now });
             }
             DeliveryRunStep::Pause(progress, reason) => {
                 save(after, progress);
