@@ -94,9 +94,7 @@ pub async fn page(
             Some(ids) => first_listed(&client, ids).await?,
             None => first_matching(&client, change.filter).await?,
         };
-        if bulk.is_deletion() {
-            restorable = restorable_until(&client).await;
-        }
+        restorable = restorable_if_deleted(&client, &bulk).await;
     }
     let (frame, request_id) = (visit.frame(&tenant), Uuid::new_v4());
     let address = selection::address(&frame.home(), &id, selection);
@@ -213,6 +211,11 @@ fn path_of_form(visit: &Visit, tenant: &str, id: &str, form: &Form) -> String {
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
+}
+
+/// Until when users that a bulk change deletes now can be restored.
+async fn restorable_if_deleted(client: &Client, bulk: &BulkView) -> Option<Time> {
+    if bulk.is_deletion() { restorable_until(client).await } else { None }
 }
 
 /// The first users of a list.
