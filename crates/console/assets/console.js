@@ -37,7 +37,9 @@
     shown.querySelector("strong").textContent = count;
     selectAll.checked = count === boxes.length;
     selectAll.indeterminate = count > 0 && count < boxes.length;
-    for (const button of selection.querySelectorAll("button")) button.disabled = button.name === "merge" ? count !== 2 : count === 0;
+    for (const button of selection.querySelectorAll("button")) {
+      button.disabled = button.name === "merge" ? count !== 2 : count === 0;
+    }
   };
   if (selection && selectAll) {
     selectAll.hidden = false;

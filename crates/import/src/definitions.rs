@@ -1,4 +1,4 @@
-//! What the policies of a tenant define about its tables.
+//! The definitions for tables in the policies of a tenant.
 
 use polynym_proto::v1::Tenant;
 use polynym_table::{Definitions, ValueType};

@@ -46,7 +46,7 @@ pub struct Options {
     pub phones: Phones,
     /// The words for which a cell counts as empty.
     pub absent: Absent,
-    /// What the tenant defines.
+    /// The definitions of the tenant.
     pub definitions: Definitions,
     /// Whether users lose what a row lacks, so that an error of a spreadsheet is no empty cell.
     pub replaces: bool,

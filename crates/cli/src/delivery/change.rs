@@ -47,7 +47,7 @@ pub struct Create {
     /// Deliver the ids of users alone, without values.
     #[arg(long)]
     ids_only: bool,
-    /// What the delivery is for.
+    /// The purpose of the delivery, for people.
     #[arg(long, value_name = "TEXT", default_value = "")]
     description: String,
     /// A file with a secret, or with two, one a line.
@@ -74,7 +74,7 @@ pub struct Set {
     /// Whether to deliver the ids of users alone.
     #[arg(long, value_name = "true|false")]
     ids_only: Option<bool>,
-    /// What the delivery is for.
+    /// The purpose of the delivery, for people.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// A file with a secret, or with two, one a line.

@@ -53,7 +53,7 @@ pub struct Undo {
     settings: Flags<ChangeClient>,
 }
 
-/// What became of the users.
+/// The numbers of users, and those that stay as they are.
 #[derive(Default)]
 struct Report {
     users: i64,
@@ -103,7 +103,7 @@ async fn run_bulk(session: &Session, command: &Undo) -> Result<Report, Failure> 
     Ok(report(change))
 }
 
-/// What a bulk change has done.
+/// The report of a bulk change that undoes an operation.
 fn report(change: BulkChange) -> Report {
     let counts = change.counts.unwrap_or_default();
     let kept = change.failures.into_iter().take(MAX_SHOWN);

@@ -117,7 +117,7 @@ impl BulkView {
         is_change && self.listed.is_empty() != has_list && !self.is_running()
     }
 
-    /// What became of the operation that it undoes.
+    /// The state of the operation that it undoes, such as `partly undone`.
     pub fn undone_word(&self) -> &'static str {
         match self.state {
             "running" => "being undone",

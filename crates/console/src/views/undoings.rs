@@ -7,7 +7,14 @@ use super::Time;
 use super::bulk::BulkView;
 
 /// The latest bulk changes that are read.
-pub const LATEST: i32 = 25;
+const LATEST: i32 = 25;
+
+/// The latest bulk changes of a tenant; none if they cannot be read now.
+pub async fn latest_bulk_changes(client: &Client) -> Option<Vec<BulkView>> {
+    let request = ListBulkChangesRequest { page_size: LATEST, ..Default::default() };
+    let answer = client.registry().list_bulk_changes(request).await.ok()?;
+    Some(answer.bulk_changes.iter().map(BulkView::of).collect())
+}
 
 /// The undoings among the latest bulk changes, the latest first.
 #[derive(Clone, Debug, Default)]
@@ -16,10 +23,7 @@ pub struct Undoings(Vec<BulkView>);
 impl Undoings {
     /// Reads them. Empty if they cannot be read now: pages then offer to undo, which finds nothing.
     pub async fn read(client: &Client) -> Self {
-        let request = ListBulkChangesRequest { page_size: LATEST, ..Default::default() };
-        let answer = client.registry().list_bulk_changes(request).await;
-        let changes = answer.map(|answer| answer.bulk_changes).unwrap_or_default();
-        Self::among(changes.iter().map(BulkView::of))
+        Self::among(latest_bulk_changes(client).await.unwrap_or_default())
     }
 
     /// Those among bulk changes, the latest first.

@@ -57,11 +57,11 @@ pub struct ReadRequest {
     /// The id of a bulk change of the mutation's tenant.
     pub bulk_change: Option<String>,
     /// The id of the bulk change of the mutation's tenant that is undone.
-    pub undone_bulk_change: Option<Box<str>>,
+    pub undone_bulk_change: Option<String>,
     /// Whether to count the running bulk changes of the mutation's tenant.
     pub running_bulk_changes: bool,
     /// The id of a delivery of the mutation's tenant.
-    pub delivery: Option<Box<str>>,
+    pub delivery: Option<String>,
     /// Whether to count the deliveries of the mutation's tenant.
     pub count_deliveries: bool,
 }

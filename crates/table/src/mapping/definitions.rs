@@ -1,10 +1,10 @@
-//! What a tenant defines about tables.
+//! The definitions of a tenant for the cells of its tables.
 
 use std::collections::BTreeMap;
 
 use crate::field::ValueType;
 
-/// What a tenant defines about the cells of its tables.
+/// The definitions of a tenant for the cells of its tables.
 #[derive(Clone, Debug, Default)]
 pub struct Definitions {
     /// The types of attributes, by their names, unless the mapping gives one.

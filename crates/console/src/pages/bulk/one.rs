@@ -86,10 +86,8 @@ pub async fn page(
     let failed = bulk.failures.iter().map(|failure| &*failure.user_id);
     bulk.people = People::read(&client, failed).await;
     let (mut users, mut restorable) = (Vec::new(), None);
-    let mut applied = String::new();
-    if bulk.is_dry_run && get(&client, &applied_id(&id)).await.is_ok() {
-        applied = applied_id(&id);
-    } else if bulk.can_be_applied(selected.is_some()) {
+    let applied = applied(&client, &bulk).await;
+    if applied.is_empty() && bulk.can_be_applied(selected.is_some()) {
         users = match selected {
             Some(ids) => first_listed(&client, ids).await?,
             None => first_matching(&client, change.filter).await?,
@@ -211,6 +209,12 @@ fn path_of_form(visit: &Visit, tenant: &str, id: &str, form: &Form) -> String {
 async fn get(client: &Client, id: &str) -> Result<v1::BulkChange, Failure> {
     let request = v1::GetBulkChangeRequest { bulk_id: id.to_owned(), ..Default::default() };
     client.registry().get_bulk_change(request).await?.bulk_change.ok_or(Failure::NotFound)
+}
+
+/// The id of the bulk change that applied a dry run; empty if none did, and while it runs.
+async fn applied(client: &Client, bulk: &BulkView) -> String {
+    let (id, has_ended) = (applied_id(&bulk.id), bulk.is_dry_run && !bulk.is_running());
+    if has_ended && get(client, &id).await.is_ok() { id } else { String::new() }
 }
 
 /// Until when users that a bulk change deletes now can be restored.

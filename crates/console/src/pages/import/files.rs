@@ -243,7 +243,7 @@ fn begin(visit: &Visit, upload: &Arc<Upload>, definitions: Definitions, kept: Ke
     }
 }
 
-/// What the tenant defines about tables.
+/// The tenant's types of attributes and regions of telephone numbers.
 ///
 /// # Errors
 /// There is no such tenant: it may be misspelled.

@@ -29,7 +29,7 @@ pub struct Row {
     values: Values,
 }
 
-/// What the values of a field are.
+/// The kind of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Values {
     /// Data.

@@ -14,7 +14,7 @@ use crate::short_id::ShortId;
 use crate::views::audit::{Line, Lines};
 use crate::views::bulk::BulkView;
 use crate::views::person::{People, Person};
-use crate::views::undoings::{self, Undoings};
+use crate::views::undoings::{Undoings, latest_bulk_changes};
 
 /// The rows of a part.
 const MAX_ROWS: usize = 6;
@@ -73,7 +73,7 @@ impl Desk {
         let seen = visit.session.seen.of_tenant(tenant, MAX_ROWS);
         let (seen, bulks, created, deleted) = tokio::join!(
             seen_people(&client, &seen),
-            bulk_changes(&client),
+            latest_bulk_changes(&client),
             creations(&client),
             deletions(&client),
         );
@@ -114,12 +114,6 @@ async fn seen_people(client: &Client, ids: &[String]) -> Vec<Person> {
     let people = People::read(client, ids.iter().map(String::as_str)).await;
     let known = ids.iter().map(|id| people.person(id));
     known.filter(|person| person.note != "no longer there").collect()
-}
-
-async fn bulk_changes(client: &Client) -> Option<Vec<BulkView>> {
-    let request = v1::ListBulkChangesRequest { page_size: undoings::LATEST, ..Default::default() };
-    let answer = client.registry().list_bulk_changes(request).await.ok()?;
-    Some(answer.bulk_changes.iter().map(BulkView::of).collect())
 }
 
 async fn creations(client: &Client) -> Option<Vec<Line>> {

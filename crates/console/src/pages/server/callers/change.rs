@@ -19,7 +19,7 @@ const MAX_NAMED: usize = 25;
 /// The maximum characters of a reason in the log.
 const MAX_REASON: usize = 256;
 
-/// What is done to credentials.
+/// A change of credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// They get another expiry.
@@ -37,7 +37,7 @@ impl Change {
         }
     }
 
-    /// What was done, in an address.
+    /// The past participle, for the address of the page that follows.
     const fn done(self) -> &'static str {
         match self {
             Self::Extend => "extended",
