@@ -3,9 +3,10 @@
 use futures_util::future::join_all;
 use locality_uuid::LocalityId;
 use polynym_directory::{
-    DeliveryError, DeliveryProgress, DeliveryRunStep, DeliveryStep, DeliveryTarget, DeliveryUpdate,
-    Error, EventDelivery, Held, MutationKind, MutationReport, PolicyUpdate, Tenant, TenantChange,
-    model::delivery::record::MAX_DELIVERIES, model::delivery::step::LEASE,
+    DeliveryChanges, DeliveryError, DeliveryProgress, DeliveryRunStep, DeliveryStep,
+    DeliveryTarget, DeliveryUpdate, EVENTS_EXPIRED, Error, EventDelivery, Held, MutationKind,
+    MutationReport, PolicyUpdate, Tenant, TenantChange, model::delivery::record::MAX_DELIVERIES,
+    model::delivery::step::LEASE,
 };
 
 use super::fixture::Fixture;
@@ -37,6 +38,17 @@ async fn step(f: &Fixture, id: &str, step: DeliveryStep) -> Result<Option<EventD
         MutationReport::Delivery(delivery) => Some(*delivery),
         _ => None,
     })
+}
+
+/// A change by a caller, while the feed ends at 9.
+fn update(changes: DeliveryChanges) -> DeliveryStep {
+    let (end, caller) = (vec![9], "ana".to_owned());
+    DeliveryStep::Update(Box::new(DeliveryUpdate { changes, end, caller }))
+}
+
+async fn stored(f: &Fixture) -> Result<EventDelivery, Failure> {
+    let stored = f.store.deliveries.delivery(&Tenant::DEFAULT, ID).await?;
+    Ok(stored.ok_or("it is gone")?)
 }
 
 async fn create(f: &Fixture, id: &str) -> Result<EventDelivery, Error> {
@@ -108,8 +120,7 @@ pub async fn a_paused_delivery_is_not_taken(f: Fixture) -> Result<(), Failure> {
     create(&f, ID).await?;
     step(&f, ID, DeliveryStep::Take(server)).await?.ok_or("it was not taken")?;
     let paused = |paused| {
-        let update = DeliveryUpdate { paused: Some(paused), ..DeliveryUpdate::default() };
-        DeliveryStep::Update(Box::new(update), "ana".to_owned())
+        update(DeliveryChanges { paused: Some(paused), ..DeliveryChanges::default() })
     };
     let stopped = step(&f, ID, paused(true)).await?.ok_or("it was not paused")?;
     let pause = stopped.pause.ok_or("it is not paused")?;
@@ -126,6 +137,37 @@ pub async fn a_paused_delivery_is_not_taken(f: Fixture) -> Result<(), Failure> {
     let gone = run(&f, server, gone).await?.ok_or("its server did not pause it")?;
     equal(&gone.pause.map(|pause| pause.reason), &Some("RECEIVER_GONE".to_owned()), "the pause")?;
     equal(&gone.progress, &*progress(6), "the progress")
+}
+
+pub async fn changes_of_a_delivery_keep_each_other(f: Fixture) -> Result<(), Failure> {
+    create_tenant(&f).await?;
+    create(&f, ID).await?;
+    let none = DeliveryChanges::default;
+    let url = |n| Some(format!("https://{n}.example/"));
+    for n in 0..4 {
+        let text = Some(format!("number {n}"));
+        let changes = [
+            DeliveryChanges { url: url(n), ..none() },
+            DeliveryChanges { description: text.clone(), ..none() },
+            DeliveryChanges { with_values: Some(n % 2 == 0), ..none() },
+        ];
+        let changed = changes.map(|changes| step(&f, ID, update(changes)));
+        for changed in join_all(changed).await {
+            changed?;
+        }
+        let target = stored(&f).await?.target;
+        equal(&(Some(target.url), Some(target.description)), &(url(n), text), "the changes")?;
+        equal(&target.with_values, &(n % 2 == 0), "the values")?;
+    }
+    // One whose events are gone goes on at the end, any other where it was.
+    let server = f.ids.next_id();
+    for (reason, position) in [("RECEIVER_GONE", vec![6]), (EVENTS_EXPIRED, vec![9])] {
+        step(&f, ID, DeliveryStep::Take(server)).await?.ok_or("it was not taken")?;
+        run(&f, server, DeliveryRunStep::Pause(progress(6), reason.to_owned())).await?;
+        step(&f, ID, update(DeliveryChanges { paused: Some(false), ..none() })).await?;
+        equal(&stored(&f).await?.progress.position, &position, reason)?;
+    }
+    Ok(())
 }
 
 pub async fn events_are_delivered_again_beside_those_that_wait(f: Fixture) -> Result<(), Failure> {

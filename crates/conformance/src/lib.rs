@@ -57,6 +57,7 @@ pub fn cases() -> Vec<Case> {
             case(bulk::undoings::an_undoing_needs_the_rights_of_its_caller),
             case(delivery::one_server_delivers),
             case(delivery::a_paused_delivery_is_not_taken),
+            case(delivery::changes_of_a_delivery_keep_each_other),
             case(delivery::events_are_delivered_again_beside_those_that_wait),
             case(delivery::a_tenant_has_few_deliveries),
             case(undoing::undone_operations_agree_with_a_model),

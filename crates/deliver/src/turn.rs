@@ -10,7 +10,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 use metrics::counter;
 use polynym_directory::{
-    DeadLetter, DeliveryKey, DeliveryProgress, DeliveryRunStep, Error, Event, EventDelivery,
+    EVENTS_EXPIRED, DeadLetter, DeliveryKey, DeliveryProgress, DeliveryRunStep, Error, Event, EventDelivery,
     FeedPage, Held, Stall, Timestamp,
 };
 
@@ -146,7 +146,7 @@ impl Turn<'_> {
         match directory.events_to_deliver(&self.delivery.tenant, position, patience).await {
             Ok(page) => self.send_page(page).await,
             Err(Error::ResumeExpired | Error::Invalid { .. }) => {
-                self.pause("EVENTS_EXPIRED").await.map(Some)
+                self.pause(EVENTS_EXPIRED).await.map(Some)
             }
             Err(error) => Err(error),
         }

@@ -60,7 +60,9 @@ pub use model::delivery::log::{Attempt, DeadLetter, DeliveryLog};
 pub use model::delivery::record::{
     DeliveryPause, DeliveryProgress, DeliveryTarget, EventDelivery, Stall,
 };
-pub use model::delivery::step::{DeliveryRunStep, DeliveryStep, DeliveryUpdate};
+pub use model::delivery::step::{
+    DeliveryChanges, DeliveryRunStep, DeliveryStep, DeliveryUpdate, EVENTS_EXPIRED,
+};
 pub use model::event::{
     ChangeSet, Event, EventKind, FieldChange, HoldChange, IdentityChange, Origin, RecordedValue,
 };
@@ -92,7 +94,6 @@ pub use search::{AccessPath, Class, Filter, Position, Range, Scalar, ScalarRef, 
 pub use service::Directory;
 pub use service::bulk::calls::{BulkUsers, StartBulkChange};
 pub use service::context::{MutationCall, RequestContext};
-pub use service::delivery::calls::DeliveryChanges;
 pub use service::delivery::replay::Replay;
 pub use service::duplicates::{
     DuplicateEvent, DuplicateOptions, DuplicateProgress, DuplicateSearch,

@@ -8,18 +8,21 @@ use super::held::{HeldUsers, MAX_HELD_USERS};
 use super::record::{DeliveryProgress, DeliveryTarget, EventDelivery};
 use crate::error::{DeliveryError, Error};
 use crate::model::bulk::lease::Lease;
+use crate::model::event::EventKind;
 use crate::timestamp::Timestamp;
 
 /// The time after which another server takes over from one that does not renew its lease.
 pub const LEASE: Duration = Duration::from_secs(15);
+/// The reason of a delivery whose next events the store does not have any more.
+pub const EVENTS_EXPIRED: &str = "EVENTS_EXPIRED";
 
 /// A step of a delivery.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DeliveryStep {
     /// Creates it. Has no effect if it exists with the same target.
     Create(Box<EventDelivery>),
-    /// Changes it, on behalf of this caller.
-    Update(Box<DeliveryUpdate>, String),
+    /// Changes it.
+    Update(Box<DeliveryUpdate>),
     /// Removes it. Has no effect if it is gone.
     Delete,
     /// Sends events of these users again.
@@ -30,15 +33,46 @@ pub enum DeliveryStep {
     Run(LocalityId, DeliveryRunStep),
 }
 
-/// The fields of a delivery to change.
+/// Changes of a delivery. Absent ones leave it as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeliveryUpdate {
-    /// The new target.
-    pub target: Option<DeliveryTarget>,
+pub struct DeliveryChanges {
+    /// The URL of the receiver.
+    pub url: Option<String>,
+    /// The kinds of events.
+    pub kinds: Option<Vec<EventKind>>,
+    /// Whether events have their values.
+    pub with_values: Option<bool>,
+    /// The secrets of the signatures.
+    pub secrets: Option<Vec<String>>,
+    /// What it is for.
+    pub description: Option<String>,
     /// Whether it is paused.
     pub paused: Option<bool>,
-    /// The position from which a paused one goes on, if the events after its own are gone.
-    pub position: Option<Vec<u8>>,
+}
+
+impl DeliveryChanges {
+    /// The target after the changes.
+    fn apply(&self, target: &DeliveryTarget) -> DeliveryTarget {
+        let Self { url, kinds, with_values, secrets, description, paused: _ } = self;
+        DeliveryTarget {
+            url: url.as_ref().unwrap_or(&target.url).clone(),
+            kinds: kinds.as_ref().unwrap_or(&target.kinds).clone(),
+            with_values: with_values.unwrap_or(target.with_values),
+            secrets: secrets.as_ref().unwrap_or(&target.secrets).clone(),
+            description: description.as_ref().unwrap_or(&target.description).clone(),
+        }
+    }
+}
+
+/// A change on behalf of a caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryUpdate {
+    /// What changes.
+    pub changes: DeliveryChanges,
+    /// The end of the feed: one that is paused because its events are gone goes on from there.
+    pub end: Vec<u8>,
+    /// The caller.
+    pub caller: String,
 }
 
 /// A step of the server that delivers.
@@ -77,9 +111,7 @@ impl DeliveryStep {
         let existing = || stored.ok_or(Error::Delivery(DeliveryError::NotFound));
         match self {
             Self::Create(new) => create(stored, new),
-            Self::Update(update, caller) => {
-                Ok(edited(existing()?, |after| apply(now, after, update, caller)))
-            }
+            Self::Update(update) => Ok(edited(existing()?, |after| apply(now, after, update))),
             Self::Delete => Ok(stored.map_or(Stepped::Nothing, |_| Stepped::Removed)),
             Self::Replay(events) => replay(existing()?, events),
             Self::Take(server) => {
@@ -106,20 +138,22 @@ fn create(stored: Option<&EventDelivery>, new: &EventDelivery) -> Result<Stepped
     }
 }
 
-fn apply(now: Timestamp, after: &mut EventDelivery, update: &DeliveryUpdate, caller: &str) {
-    if let Some(target) = &update.target {
-        after.target.clone_from(target);
+fn apply(now: Timestamp, after: &mut EventDelivery, update: &DeliveryUpdate) {
+    let DeliveryUpdate { changes, end, caller } = update;
+    let target = changes.apply(&after.target);
+    if target != after.target {
+        after.target = target;
         // Another receiver may answer.
         after.progress.stall = None;
     }
-    match update.paused {
+    match changes.paused {
         Some(true) => after.stop("PAUSED", caller, now),
         Some(false) => {
-            after.pause = None;
+            let pause = after.pause.take();
             after.progress.stall = None;
             after.progress.held.restart(now);
-            if let Some(position) = &update.position {
-                after.progress.position.clone_from(position);
+            if pause.is_some_and(|pause| pause.reason == EVENTS_EXPIRED) {
+                after.progress.position.clone_from(end);
             }
         }
         None => {}

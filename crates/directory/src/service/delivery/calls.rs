@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{DeliveryError, Error, Invalid};
 use crate::model::delivery::record::{DeliveryTarget, EventDelivery};
-use crate::model::delivery::step::{DeliveryStep, DeliveryUpdate};
+use crate::model::delivery::step::{DeliveryChanges, DeliveryStep, DeliveryUpdate};
 use crate::mutation::MutationKind;
 use crate::mutation::read_set::MutationReport;
 use crate::service::Directory;
@@ -13,26 +13,6 @@ use crate::service::mutate::mutation_log::MutationLog;
 use crate::service::purpose::check_operation_id;
 use crate::tenant_cache::KnownTenant;
 use crate::text::check_text;
-
-/// The reason of a delivery whose next events the store does not have any more.
-pub const EVENTS_EXPIRED: &str = "EVENTS_EXPIRED";
-
-/// Changes of a delivery. Absent ones leave it as it is.
-#[derive(Clone, Debug, Default)]
-pub struct DeliveryChanges {
-    /// The URL of the receiver.
-    pub url: Option<String>,
-    /// The kinds of events.
-    pub kinds: Option<Vec<crate::model::event::EventKind>>,
-    /// Whether events have their values.
-    pub with_values: Option<bool>,
-    /// The secrets of the signatures.
-    pub secrets: Option<Vec<String>>,
-    /// What it is for.
-    pub description: Option<String>,
-    /// Whether it is paused.
-    pub paused: Option<bool>,
-}
 
 impl Directory {
     /// Creates a delivery from now on. The caller has checked the URL and the secrets. Returns a
@@ -78,19 +58,12 @@ impl Directory {
     ) -> Result<EventDelivery, Error> {
         check_id(id)?;
         check_text("description", changes.description.as_deref().unwrap_or_default())?;
-        let present = self.delivery(&call.context, id).await?;
-        let goes_on = changes.paused == Some(false);
-        let has_lost = present.pause.as_ref().is_some_and(|pause| pause.reason == EVENTS_EXPIRED);
-        let position = match goes_on && has_lost {
-            true => Some(self.backend.feed.position().await?),
-            false => None,
+        let end = match changes.paused {
+            Some(false) => self.backend.feed.position().await?,
+            _ => Vec::new(),
         };
-        let paused = changes.paused;
-        let target = apply(present.target.clone(), changes);
-        let target = Some(target).filter(|target| *target != present.target);
-        let update = DeliveryUpdate { target, paused, position };
         let caller = call.context.caller.to_owned();
-        let step = DeliveryStep::Update(Box::new(update), caller);
+        let step = DeliveryStep::Update(Box::new(DeliveryUpdate { changes, end, caller }));
         let updated = self.delivery_call(call, id, step).await?;
         self.delivery_changed.notify_one();
         updated.ok_or_else(lost)
@@ -157,17 +130,6 @@ impl Directory {
             MutationReport::Delivery(delivery) => Ok(Some(*delivery)),
             _ => Ok(None),
         }
-    }
-}
-
-/// The target after the changes.
-fn apply(target: DeliveryTarget, changes: DeliveryChanges) -> DeliveryTarget {
-    DeliveryTarget {
-        url: changes.url.unwrap_or(target.url),
-        kinds: changes.kinds.unwrap_or(target.kinds),
-        with_values: changes.with_values.unwrap_or(target.with_values),
-        secrets: changes.secrets.unwrap_or(target.secrets),
-        description: changes.description.unwrap_or(target.description),
     }
 }
 
