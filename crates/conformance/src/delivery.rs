@@ -119,9 +119,8 @@ pub async fn a_paused_delivery_is_not_taken(f: Fixture) -> Result<(), Failure> {
     let server = f.ids.next_id();
     create(&f, ID).await?;
     step(&f, ID, DeliveryStep::Take(server)).await?.ok_or("it was not taken")?;
-    let paused = |paused| {
-        update(DeliveryChanges { paused: Some(paused), ..DeliveryChanges::default() })
-    };
+    let paused =
+        |paused| update(DeliveryChanges { paused: Some(paused), ..DeliveryChanges::default() });
     let stopped = step(&f, ID, paused(true)).await?.ok_or("it was not paused")?;
     let pause = stopped.pause.ok_or("it is not paused")?;
     equal(&(&*pause.reason, &*pause.caller), &("PAUSED", "ana"), "the pause")?;

@@ -10,8 +10,8 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use locality_uuid::LocalityId;
 use metrics::counter;
 use polynym_directory::{
-    EVENTS_EXPIRED, DeadLetter, DeliveryKey, DeliveryProgress, DeliveryRunStep, Error, Event, EventDelivery,
-    FeedPage, Held, Stall, Timestamp,
+    DeadLetter, DeliveryKey, DeliveryProgress, DeliveryRunStep, EVENTS_EXPIRED, Error, Event,
+    EventDelivery, FeedPage, Held, Stall, Timestamp,
 };
 
 use crate::attempts::result_of;
