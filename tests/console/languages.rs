@@ -151,6 +151,17 @@ async fn no_word_is_left() {
         pages.push(browser.post(&format!("{own}/{path}"), &all).await);
         pages.push(form);
     }
+    let hook = format!("{HOME}/deliveries/hook");
+    let form = browser.get(&format!("{HOME}/deliveries/new")).await;
+    let secret = ("secrets", testkit::receiver::SECRET);
+    for url in ["https://10.1.1.1/", "https://crm.example.com/"] {
+        let typed = [("id", "hook"), ("url", url), ("type", "user_created"), secret];
+        pages.push(browser.submit(&form, &format!("{HOME}/deliveries/new"), &typed).await);
+    }
+    for done in ["changed", "paused", "resumed", "taken", "not-taken", "replayed"] {
+        pages.push(browser.get(&format!("{hook}?done={done}&result=503&users=2")).await);
+    }
+    pages.push(browser.post(&format!("{hook}/pause"), &[]).await);
     assert_translated(visit(&mut browser, &pages).await);
 }
 

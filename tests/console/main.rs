@@ -15,6 +15,7 @@ mod commands;
 mod conflicts;
 mod connections;
 mod cursors;
+mod deliveries;
 mod duplicates;
 mod events;
 mod figures;

@@ -18,7 +18,7 @@ use scene::History;
 pub use scene::Tally;
 
 /// The histories of a case.
-const SAMPLE: u64 = 10;
+const SAMPLE: u64 = 4;
 /// The age of the histories at their beginning; they advance by days.
 const DAYS_AGO: Duration = Duration::from_secs(250 * 24 * 60 * 60);
 

@@ -31,13 +31,14 @@ pub struct Link {
 }
 
 /// The pages of a tenant: the text, the path, the key, and the least role.
-const TENANT_PAGES: [(&str, &str, &str, Role); 8] = [
+const TENANT_PAGES: [(&str, &str, &str, Role); 9] = [
     ("Search", "", "u", Role::Resolver),
     ("Duplicates", "duplicates", "d", Role::Admin),
     ("Import", "import", "i", Role::Admin),
     ("Bulk changes", "bulk", "b", Role::Viewer),
     ("Audit", "audit", "a", Role::Viewer),
     ("Events", "events", "e", Role::Viewer),
+    ("Deliveries", "deliveries", "l", Role::Admin),
     ("Usage", "usage", "s", Role::Admin),
     ("Policies", "policies", "p", Role::Viewer),
 ];

@@ -48,6 +48,11 @@ pub fn word(event: &Event) -> &'static str {
     words_of(event).map_or("changed", |words| words.word)
 }
 
+/// The word of a kind in lists; none for a kind of a later version.
+pub fn word_of(kind: EventType) -> Option<&'static str> {
+    KINDS.iter().find(|words| words.kind == kind).map(|words| words.word)
+}
+
 /// The words of an event; none for a kind of a later version.
 pub fn words_of(event: &Event) -> Option<&'static Words> {
     let kind = event.event_type();

@@ -29,6 +29,7 @@ const LETTERS = {
   b: "Bulk changes",
   a: "Audit",
   e: "Events of",
+  l: "Deliveries",
   s: "Usage of",
   p: "Policies of",
   t: "Tenants",

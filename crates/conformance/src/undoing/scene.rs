@@ -43,11 +43,11 @@ impl Tally {
     }
 
     pub(super) const fn is_wild(&self) -> bool {
-        self.changes > 50
-            && self.reverted > 10
-            && self.kept > 10
-            && self.deleted > 2
-            && self.by_bulk > 10
+        self.changes > 20
+            && self.reverted > 4
+            && self.kept > 4
+            && self.deleted > 0
+            && self.by_bulk > 4
             && self.unblocked > 0
     }
 }

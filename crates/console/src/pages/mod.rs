@@ -1,6 +1,7 @@
 //! The pages. A handler gathers by calls of the API and renders, nothing else.
 
 mod bulk;
+mod deliveries;
 mod duplicates;
 pub mod error;
 pub mod events;
@@ -55,6 +56,7 @@ fn tenant() -> Router<Arc<Shared>> {
         .merge(merging::router())
         .merge(duplicates::router())
         .merge(bulk::router())
+        .merge(deliveries::router())
         .merge(events::router())
         .merge(tenants::tenant_router())
         .merge(usage::router())

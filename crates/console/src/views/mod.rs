@@ -4,6 +4,7 @@ pub mod audit;
 pub mod audit_row;
 pub mod bulk;
 pub mod commands;
+pub mod delivery;
 pub mod duplicates;
 pub mod event;
 pub mod identity;

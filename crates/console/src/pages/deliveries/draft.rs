@@ -1,0 +1,155 @@
+//! The form of a delivery: a new one, or changes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use polynym_client::{Error, Kind};
+use polynym_presentation::event;
+use prost_types::FieldMask;
+
+use super::one::{get, path};
+use crate::change::problem::sentence;
+use crate::prelude::*;
+use crate::views::delivery::kinds;
+
+/// The bytes of a new secret.
+const SECRET_BYTES: usize = 32;
+
+#[derive(Template)]
+#[template(path = "pages/deliveries/draft.html")]
+struct DraftPage {
+    frame: Frame,
+    /// The id of the delivery that changes; empty for a new one.
+    id: String,
+    form: Form,
+    /// The kinds of events, and whether they are chosen.
+    kinds: Vec<(String, &'static str, bool)>,
+    error: String,
+}
+
+/// The form of a new delivery, with a new secret.
+pub async fn new(visit: Visit, Path(tenant): Path<String>) -> Page {
+    visit.require(Role::Admin)?;
+    let form = Form::of(&[("secrets", &new_secret()?)]);
+    Ok(show(&visit, &tenant, "", form, String::new()))
+}
+
+/// Creates a delivery. The same form sent twice creates one.
+pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
+    visit.require(Role::Admin)?;
+    let typed = match Typed::parse(&form) {
+        Ok(typed) => typed,
+        Err(error) => return Ok(show(&visit, &tenant, "", form, error)),
+    };
+    let request = v1::CreateDeliveryRequest {
+        delivery_id: form.get("id").to_owned(),
+        url: typed.url,
+        types: typed.types,
+        ids_only: typed.ids_only,
+        description: typed.description,
+        secrets: typed.secrets,
+        ..Default::default()
+    };
+    match visit.client(&tenant).admin().create_delivery(request).await {
+        Ok(_) => Ok(redirect(&format!("{}?done=created", path(&visit, &tenant, form.get("id"))))),
+        Err(error) => refused(&visit, &tenant, "", form, error),
+    }
+}
+
+/// The form of a delivery that is there.
+pub async fn change(visit: Visit, Path((tenant, id)): Path<(String, String)>) -> Page {
+    visit.require(Role::Admin)?;
+    let delivery = get(&visit.client(&tenant), &id).await?;
+    let names: Vec<_> = delivery.types().map(event::name).collect();
+    let mut fields = vec![("url", &*delivery.url), ("description", &*delivery.description)];
+    fields.extend(names.iter().map(|name| ("type", &**name)));
+    fields.extend(delivery.ids_only.then_some(("ids_only", "yes")));
+    let form = Form::of(&fields);
+    Ok(show(&visit, &tenant, &id, form, String::new()))
+}
+
+/// Changes a delivery.
+pub async fn update(visit: Visit, Path((tenant, id)): Path<(String, String)>, form: Form) -> Page {
+    visit.require(Role::Admin)?;
+    let typed = match Typed::parse(&form) {
+        Ok(typed) => typed,
+        Err(error) => return Ok(show(&visit, &tenant, &id, form, error)),
+    };
+    let secrets = (!typed.secrets.is_empty()).then_some("secrets");
+    let paths = ["url", "types", "ids_only", "description"].into_iter().chain(secrets);
+    let request = v1::UpdateDeliveryRequest {
+        delivery_id: id.clone(),
+        update_mask: Some(FieldMask { paths: paths.map(str::to_owned).collect() }),
+        url: typed.url,
+        types: typed.types,
+        ids_only: typed.ids_only,
+        description: typed.description,
+        secrets: typed.secrets,
+        ..Default::default()
+    };
+    match visit.client(&tenant).admin().update_delivery(request).await {
+        Ok(_) => Ok(redirect(&format!("{}?done=changed", path(&visit, &tenant, &id)))),
+        Err(error) => refused(&visit, &tenant, &id, form, error),
+    }
+}
+
+/// The form again, if what was typed is wrong.
+fn refused(visit: &Visit, tenant: &str, id: &str, form: Form, error: Error) -> Page {
+    match error.kind() {
+        Kind::InvalidArgument | Kind::AlreadyExists => {
+            let text = sentence(&error);
+            Ok(show(visit, tenant, id, form, text))
+        }
+        _ => Err(error.into()),
+    }
+}
+
+fn show(
+    visit: &Visit,
+    tenant: &str,
+    id: &str,
+    form: Form,
+    error: String,
+) -> http::Response<axum::body::Body> {
+    let is_wrong = !error.is_empty();
+    let status = if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let is_chosen = |name: &str| form.all("type").any(|chosen| chosen == name);
+    let kinds = kinds().into_iter().map(|(name, word)| {
+        let chosen = is_chosen(&name);
+        (name, word, chosen)
+    });
+    let kinds = kinds.collect();
+    let page = DraftPage { frame: visit.frame(tenant), id: id.to_owned(), form, kinds, error };
+    render_with_status(&page, status)
+}
+
+/// The fields of the form.
+struct Typed {
+    url: String,
+    types: Vec<i32>,
+    ids_only: bool,
+    description: String,
+    secrets: Vec<String>,
+}
+
+impl Typed {
+    fn parse(form: &Form) -> Result<Self, String> {
+        let types = form.all("type").map(|name| event::parse(name).map(i32::from));
+        let secrets = form.get("secrets").split_ascii_whitespace().map(str::to_owned);
+        Ok(Self {
+            url: form.get("url").to_owned(),
+            types: types.collect::<Result<_, _>>()?,
+            ids_only: form.has("ids_only"),
+            description: form.get("description").to_owned(),
+            secrets: secrets.collect(),
+        })
+    }
+}
+
+/// A new secret of Standard Webhooks.
+fn new_secret() -> Result<String, Failure> {
+    let mut bytes = [0; SECRET_BYTES];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|_| Failure::Internal("There are no random numbers.".to_owned()))?;
+    Ok(format!("whsec_{}", STANDARD.encode(bytes)))
+}
