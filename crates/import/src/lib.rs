@@ -8,7 +8,6 @@
 mod definitions;
 mod exchange;
 mod groups;
-mod lines;
 mod reader;
 mod rejects;
 mod send;
@@ -17,7 +16,7 @@ mod window;
 
 pub use definitions::definitions;
 pub use groups::{RejectGroup, RejectedRow};
-pub use lines::{Line, Lines, Unreadable};
+pub use polynym_lines::{Line, Lines, Unreadable};
 pub use reader::{Format, ReadError, is_table_name};
 pub use rejects::{Reason, Rejects, TableLayout};
 pub use send::{Import, Observer, SendError, Sent};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use polynym_lines::Parsed;
+use polynym_lines::{Lines, Parsed, Unreadable};
 use polynym_proto::v1::import_users_request::Options as ImportOptions;
 use polynym_proto::v1::{ImportUsersRequest, OnExisting};
 use polynym_table::locale::NEUTRAL;
@@ -14,7 +14,6 @@ use polynym_table::{CellError, Given, MappedUser, Mapping, Options, Row, Table, 
 use prost::Message;
 use tokio::sync::mpsc::Sender;
 
-use crate::lines::{Lines, Unreadable};
 use crate::rejects::{Rejected, Rejects, TableLayout};
 use crate::target::Target;
 use crate::window::{Original, OriginalRow, Window};
