@@ -42,7 +42,7 @@ const GENERIC: [&str; 11] = [
     "waad",
 ];
 
-fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
+fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
     for (written, name) in NAMES {
         if let Some(value) = object.0.remove(written) {
             object.0.entry(name).or_insert(value);
@@ -64,7 +64,7 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
     object.object("user_metadata").keep_rest("user_metadata.", person);
     object.object("app_metadata").keep_rest("app_metadata.", person);
     object.leave_out_rest("", person.notes);
-    Ok(())
+    Ok(true)
 }
 
 fn names(object: &mut Object, person: &mut Person<'_>) {

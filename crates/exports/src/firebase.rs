@@ -15,7 +15,7 @@ pub const SHAPE: Shape = Shape {
 /// Providers that are the account itself: its email and its telephone number.
 const OWN: [&str; 4] = ["password", "phone", "emailLink", "firebase"];
 
-fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
+fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
     let id = object.text("localId");
     if id.is_empty() {
         return Err("an account of Firebase has a localId, and this has none".to_owned());
@@ -48,7 +48,7 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
     }
     claims(&mut object, person);
     object.leave_out_rest("", person.notes);
-    Ok(())
+    Ok(true)
 }
 
 /// The custom claims: an object, or its JSON as text.

@@ -44,6 +44,11 @@ impl ExportFormat {
         self.row().2
     }
 
+    /// Whether a file is a table, whose columns can be mapped as well.
+    pub const fn is_table(self) -> bool {
+        matches!(self, Self::Okta | Self::Entra)
+    }
+
     fn row(self) -> (Self, &'static str, &'static str) {
         let found = Self::ALL.into_iter().find(|(format, ..)| *format == self);
         found.unwrap_or(Self::ALL[0])

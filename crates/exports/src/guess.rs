@@ -88,7 +88,13 @@ fn keys(text: &[u8]) -> [BTreeSet<String>; LEVELS] {
         n += 1;
         match byte {
             b'{' | b'[' => depth += 1,
-            b'}' | b']' => depth = depth.saturating_sub(1),
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                // The first value has ended: the first of several lines.
+                if depth == 0 {
+                    break;
+                }
+            }
             b'"' => {
                 let start = n;
                 n = end_of_text(text, n);

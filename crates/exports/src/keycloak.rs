@@ -17,13 +17,14 @@ const PHONES: [&str; 5] = ["phoneNumber", "phone_number", "phone", "mobile", "mo
 /// The attributes by which Keycloak says whether the number is verified.
 const PHONE_VERIFIED: [&str; 2] = ["phoneNumberVerified", "phone_number_verified"];
 
-fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
+fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
     let (id, username) = (object.text("id"), object.text("username"));
     if id.is_empty() && username.is_empty() {
         return Err("a user of Keycloak has an id or a username, and this has neither".to_owned());
     }
     if !object.text("serviceAccountClientId").is_empty() {
-        person.notes.leave_out("service accounts, imported as users");
+        person.notes.leave_out("service accounts");
+        return Ok(false);
     }
     object.user_times(person, "createdTimestamp", "updatedTimestamp");
     person.text("keycloak_id", &id);
@@ -49,7 +50,7 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
     }
     attributes(object.object("attributes"), person);
     object.leave_out_rest("", person.notes);
-    Ok(())
+    Ok(true)
 }
 
 /// The attributes: each has a list of texts, mostly of one.

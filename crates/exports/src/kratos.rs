@@ -19,7 +19,7 @@ const EMAILS: [&str; 3] = ["email", "emails", "email_address"];
 const PHONES: [&str; 4] = ["phone", "phones", "phone_number", "mobile"];
 const USERNAMES: [&str; 3] = ["username", "user_name", "handle"];
 
-fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
+fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
     let id = object.text("id");
     if id.is_empty() || !object.0.contains_key("traits") {
         return Err("an identity of Kratos has an id and traits, and this has not".to_owned());
@@ -45,7 +45,7 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<(), String> {
     object.object("metadata_public").keep_rest("metadata_public.", person);
     object.object("metadata_admin").keep_rest("metadata_admin.", person);
     object.leave_out_rest("", person.notes);
-    Ok(())
+    Ok(true)
 }
 
 /// The addresses that can be verified, and those for recovery, which are among them as a rule.

@@ -54,7 +54,7 @@ pub fn open<'r>(
     options: &ReadOptions,
 ) -> Result<Box<dyn Users + 'r>, String> {
     let region = &options.region;
-    if matches!(format, ExportFormat::Okta | ExportFormat::Entra) {
+    if format.is_table() {
         return Ok(Box::new(sheet::Sheet::open(format, reader, region)?));
     }
     let text = encoding::open(reader, None)

@@ -95,10 +95,15 @@ fn keycloak_has_accounts_attributes_and_verified_addresses() {
     assert_eq!(identities(marta), ["social:github/900417"]);
     assert_eq!(marta.identities[0].display, "marta-v");
     assert!(attributes(marta).contains(&"keycloak_username=20417".to_owned()));
-    assert_eq!(counts(&notes.secrets), ["credentials 1", "totp 1"]);
+    assert_eq!(counts(&notes.secrets), ["credentials 1"]);
     assert_eq!(counts(&notes.kept), ["keycloak_username 1"]);
-    let left_out =
-        ["groups 1", "notBefore 1", "realmRoles 2", "requiredActions 1", "settings of the realm 7"];
+    let left_out = [
+        "groups 1",
+        "realmRoles 2",
+        "requiredActions 1",
+        "service accounts 1",
+        "settings of the realm 7",
+    ];
     assert_eq!(counts(&notes.left_out), left_out);
 }
 

@@ -28,8 +28,8 @@ pub struct Shape {
     pub outside: &'static str,
     /// What to do if there is no list.
     pub advice: &'static str,
-    /// Reads a user. Fails if it is none: in words.
-    pub read: fn(Object, &mut Person<'_>) -> Result<(), String>,
+    /// Reads a user. Returns false for what is no person, and fails if it is no user: in words.
+    pub read: fn(Object, &mut Person<'_>) -> Result<bool, String>,
 }
 
 /// The users of a file of JSON.
@@ -81,7 +81,8 @@ impl<R: BufRead> JsonUsers<R> {
         Ok(element)
     }
 
-    fn user(&mut self, content: Result<Vec<u8>, usize>) -> Result<User, String> {
+    /// The user of an element; none if it is no person.
+    fn user(&mut self, content: Result<Vec<u8>, usize>) -> Result<Option<User>, String> {
         let content = content.map_err(|size| {
             let mib = MAX_USER_BYTES >> 20;
             format!("the user has {size} bytes; at most {mib} MiB are allowed")
@@ -94,16 +95,22 @@ impl<R: BufRead> JsonUsers<R> {
             }
         };
         let mut person = Person::new(self.shape.source, &self.region, &mut self.notes);
-        (self.shape.read)(object, &mut person)?;
-        Ok(person.user)
+        let is_person = (self.shape.read)(object, &mut person)?;
+        Ok(is_person.then_some(person.user))
     }
 }
 
 impl<R: BufRead> Users for JsonUsers<R> {
     fn next_user(&mut self) -> Result<Option<Entry>, String> {
-        let Some(Element { line, bytes, content }) = self.next_element()? else { return Ok(None) };
-        self.line = line.max(self.line + 1);
-        Ok(Some(Entry { line: self.line, bytes, user: self.user(content) }))
+        let mut before = 0;
+        while let Some(Element { line, bytes, content }) = self.next_element()? {
+            self.line = line.max(self.line + 1);
+            if let Some(user) = self.user(content).transpose() {
+                return Ok(Some(Entry { line: self.line, bytes: before + bytes, user }));
+            }
+            before += bytes;
+        }
+        Ok(None)
     }
 
     fn notes(&self) -> &Notes {
@@ -118,6 +125,7 @@ pub fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::Array(values) => values.is_empty(),
         Value::Object(object) => object.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
     }
 }
