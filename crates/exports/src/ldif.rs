@@ -65,6 +65,9 @@ const LEFT_OUT: [&str; 33] = [
     "userpkcs12",
     "x500uniqueidentifier",
 ];
+/// What says nothing about a person.
+const FORM: [&str; 5] =
+    ["changetype", "control", "objectclass", "structuralobjectclass", "version"];
 /// The records with which a command ends its output.
 const ENDS: [&str; 4] = ["search", "result", "ref", "version"];
 /// The bit of `userAccountControl` for accounts that are disabled.
@@ -271,7 +274,7 @@ impl Record {
     /// Keeps the other values as attributes, or counts them.
     fn rest(&mut self, person: &mut Person<'_>) {
         for (key, (name, values)) in std::mem::take(&mut self.values) {
-            if matches!(&*key, "objectclass" | "structuralobjectclass" | "changetype" | "control") {
+            if FORM.contains(&&*key) {
                 continue;
             }
             let is_binary = key.ends_with(";binary");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::is_empty;
 use serde_json::Value;
 
 /// The names that are told apart, and the characters of a name.
@@ -69,6 +68,18 @@ impl Notes {
         if !is_empty(value) {
             self.leave_out(name);
         }
+    }
+}
+
+/// Whether a value says nothing.
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(object) => object.is_empty(),
+        Value::Bool(flag) => !flag,
+        Value::Number(number) => number.as_f64() == Some(0.0),
     }
 }
 

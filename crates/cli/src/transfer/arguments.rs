@@ -18,8 +18,9 @@ Examples:
   polynym import december.csv --map-file customers.toml --on-existing update --match employee
   polynym import harbour-realm.json --format keycloak --dry-run
 
-The exports of Keycloak, Firebase, Auth0, Ory Kratos, Okta and Entra, LDIF and vCards are read as they
-are: docs/bring-users.md says what of them becomes what, and what is left out.
+The exports of Keycloak, Firebase, Auth0, Ory Kratos, Okta and Entra, LDIF and vCards are read as
+they are: docs/bring-users.md says what of them becomes what, and what is left out. Password hashes
+are refused.
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
 it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv,

@@ -117,15 +117,3 @@ impl<R: BufRead> Users for JsonUsers<R> {
         &self.notes
     }
 }
-
-/// Whether a value says nothing.
-pub fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::String(text) => text.is_empty(),
-        Value::Array(values) => values.is_empty(),
-        Value::Object(object) => object.is_empty(),
-        Value::Bool(flag) => !flag,
-        Value::Number(number) => number.as_f64() == Some(0.0),
-    }
-}
