@@ -17,7 +17,7 @@ use crate::server::{polynym, signal};
 const STOP: Duration = Duration::from_secs(60);
 
 /// A server whose temporary folder lies in `folder`. It is killed on drop.
-struct Ephemeral {
+pub struct Ephemeral {
     child: Child,
     stdout: BufReader<ChildStdout>,
     folder: TempDir,
@@ -44,7 +44,18 @@ impl Ephemeral {
         Self { child, stdout, folder, url }
     }
 
-    fn run(&self, arguments: &[&str]) -> Output {
+    /// A server without a word on its standard input.
+    pub fn quiet() -> Self {
+        Self::start(Stdio::null())
+    }
+
+    /// Its address for calls.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Runs a command against this server.
+    pub fn run(&self, arguments: &[&str]) -> Output {
         polynym(arguments).env("POLYNYM_SERVER", &self.url).output().unwrap()
     }
 

@@ -9,6 +9,7 @@
 
 mod apply;
 mod bench;
+mod bring_users;
 mod bulk;
 mod client;
 mod delivery;

@@ -131,8 +131,12 @@ fn sample() -> (Server, TempDir) {
 }
 
 /// The pages that start from an empty store, and have tests of their own.
-const OWN_STORES: [&str; 3] =
-    ["docs/walkthrough.md", "docs/first-day.md", "docs/configuration-as-code.md"];
+const OWN_STORES: [&str; 4] = [
+    "docs/bring-users.md",
+    "docs/configuration-as-code.md",
+    "docs/first-day.md",
+    "docs/walkthrough.md",
+];
 
 /// Returns the commands that run on sample users.
 fn all_shown() -> Vec<Example> {

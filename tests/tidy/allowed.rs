@@ -29,6 +29,27 @@ pub const FOREIGN: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "other user directories: their fields, columns and classes",
+        &[
+            "accountEnabled",
+            "alternateEmailAddress",
+            "createTimestamp",
+            "createdDateTime",
+            "entryUUID",
+            "inetOrgPerson",
+            "lastUpdated",
+            "nsAccountLock",
+            "objectGUID",
+            "posixAccount",
+            "primaryPhone",
+            "sAMAccountName",
+            "secondEmail",
+            "telephoneNumber",
+            "userAccountControl",
+            "whenCreated",
+        ],
+    ),
+    (
         "OpenTelemetry: its variables",
         &[
             "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",

@@ -4,6 +4,7 @@ pub mod arguments;
 pub mod backup;
 mod changes;
 pub mod export;
+mod format;
 pub mod import;
 mod inspect;
 mod report;

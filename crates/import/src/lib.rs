@@ -8,7 +8,6 @@
 mod definitions;
 mod exchange;
 mod groups;
-mod lines;
 mod reader;
 mod rejects;
 mod send;
@@ -17,8 +16,9 @@ mod window;
 
 pub use definitions::definitions;
 pub use groups::{RejectGroup, RejectedRow};
-pub use lines::{Line, Lines, Unreadable};
-pub use reader::{Format, ReadError, is_table_name};
+pub use polynym_exports::{Counts, ExportFormat, HEAD_BYTES, Notes, ReadOptions, guess, open};
+pub use polynym_lines::{Line, Lines, Unreadable};
+pub use reader::{Findings, Format, ReadError, is_table_name};
 pub use rejects::{Reason, Rejects, TableLayout};
 pub use send::{Import, Observer, SendError, Sent};
 pub use target::Target;

@@ -1,12 +1,13 @@
 //! The thread that reads the file: parses lines, sends requests, and adds the lines to the window.
 
 use std::ffi::OsStr;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use polynym_lines::Parsed;
+use polynym_exports::{Entry, ExportFormat, Notes, ReadOptions, guess};
+use polynym_lines::{Lines, Parsed, Unreadable, UserLine};
 use polynym_proto::v1::import_users_request::Options as ImportOptions;
 use polynym_proto::v1::{ImportUsersRequest, OnExisting};
 use polynym_table::locale::NEUTRAL;
@@ -14,7 +15,6 @@ use polynym_table::{CellError, Given, MappedUser, Mapping, Options, Row, Table, 
 use prost::Message;
 use tokio::sync::mpsc::Sender;
 
-use crate::lines::{Lines, Unreadable};
 use crate::rejects::{Rejected, Rejects, TableLayout};
 use crate::target::Target;
 use crate::window::{Original, OriginalRow, Window};
@@ -34,6 +34,24 @@ pub enum Format {
         /// The name of the field or column by which a row finds its user.
         key: Option<String>,
     },
+    /// The export of another user directory.
+    Export {
+        /// Its format.
+        format: ExportFormat,
+        /// How to read it.
+        options: ReadOptions,
+        /// Where its users go.
+        target: Target,
+    },
+}
+
+/// What reading a file has to tell.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// The cells of a table, by what they became.
+    pub tally: Tally,
+    /// What was left out of the export of another user directory.
+    pub notes: Notes,
 }
 
 /// Reads a file.
@@ -62,15 +80,25 @@ pub enum ReadError {
 }
 
 impl FileReader {
-    /// Reads a file, and sends its lines. Returns the number of lines that are not blank, and how a
-    /// table was read.
+    /// Reads a file, and sends its lines. Returns the number of lines that are not blank, and what
+    /// there is to tell.
     ///
     /// # Errors
     /// The file, its mapping or the rejects are the cause.
-    pub fn run(&self, reader: impl Read, format: Format) -> Result<(i64, Tally), ReadError> {
+    pub fn run(&self, reader: impl Read, format: Format) -> Result<(i64, Findings), ReadError> {
+        let notes = Notes::default();
         let outcome = match format {
-            Format::Table { given, key } => self.table(reader, *given, key.as_deref()),
-            Format::Lines(target) => self.lines(reader, &target).map(|n| (n, Tally::default())),
+            Format::Table { given, key } => {
+                let read = self.table(reader, *given, key.as_deref());
+                read.map(|(count, tally)| (count, Findings { tally, notes }))
+            }
+            Format::Lines(target) => {
+                self.lines(reader, &target).map(|count| (count, Findings::default()))
+            }
+            Format::Export { format, options, target } => {
+                let read = self.export(reader, format, &options, &target);
+                read.map(|(count, notes)| (count, Findings { notes, ..Findings::default() }))
+            }
         };
         if outcome.is_err() {
             self.window.close();
@@ -82,7 +110,12 @@ impl FileReader {
         if !self.begin(self.options.clone()) {
             return Ok(0);
         }
-        let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, reader));
+        let mut reader = BufReader::with_capacity(BUFFER_BYTES, reader);
+        if let Some(format) = guess(reader.fill_buf().map_err(|e| file_error(&e))?) {
+            let (words, name) = (format.words(), format.name());
+            return Err(ReadError::File(format!("the file has {words}: add --format {name}")));
+        }
+        let mut lines = Lines::new(reader);
         let mut count = 0;
         while let Some((number, line, bytes)) = lines.next_line().map_err(|e| file_error(&e))? {
             let continues = match line.parse() {
@@ -102,6 +135,47 @@ impl FileReader {
             }
         }
         Ok(count)
+    }
+
+    /// Reads the export of another user directory. Returns the number of users, and what was left
+    /// out.
+    fn export(
+        &self,
+        reader: impl Read,
+        format: ExportFormat,
+        options: &ReadOptions,
+        target: &Target,
+    ) -> Result<(i64, Notes), ReadError> {
+        if !self.begin(self.options.clone()) {
+            return Ok((0, Notes::default()));
+        }
+        let opened = polynym_exports::open(format, reader, options);
+        let mut users = opened.map_err(ReadError::File)?;
+        let mut count = 0;
+        while let Some(entry) = users.next_user().map_err(ReadError::File)? {
+            count += 1;
+            if !self.user(entry, target)? {
+                break;
+            }
+        }
+        Ok((count, users.notes().clone()))
+    }
+
+    /// Sends a user, whose text is that of its line in JSON. Returns whether the import continues.
+    fn user(&self, entry: Entry, target: &Target) -> Result<bool, ReadError> {
+        let Entry { line, bytes, user } = entry;
+        match user {
+            Ok(user) => {
+                let text = serde_json::to_string(&UserLine { user: &user, internals: None });
+                let original = text.ok().map(|text| Original::Text(text.into()));
+                let request = ImportUsersRequest { user: Some(user), ..Default::default() };
+                match target.apply(request) {
+                    Some(request) => self.send(line, original, request, bytes),
+                    None => Ok(true),
+                }
+            }
+            Err(message) => self.reject(Rejected { line, message: &message, ..UNREADABLE_LINE }),
+        }
     }
 
     /// Sends the options. Returns whether the import continues.

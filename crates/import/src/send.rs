@@ -9,7 +9,6 @@ use polynym_client::{Client, Error};
 use polynym_proto::v1::ImportUsersRequest;
 use polynym_proto::v1::import_users_request::Options;
 use polynym_proto::v1::import_users_response::{Change, Progress};
-use polynym_table::Tally;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -17,7 +16,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Extensions, Request};
 
 use crate::exchange::{Exchange, channel, requests};
-use crate::reader::{FileReader, Format, ReadError};
+use crate::reader::{FileReader, Findings, Format, ReadError};
 use crate::rejects::Rejects;
 
 /// An import to send.
@@ -51,8 +50,8 @@ pub trait Observer {
 
 /// The end of an import.
 pub struct Sent<E> {
-    /// The cells of a table, by what they became; or why the import ended early.
-    pub outcome: Result<Tally, SendError<E>>,
+    /// What reading the file has to tell; or why the import ended early.
+    pub outcome: Result<Findings, SendError<E>>,
     /// The lines that the server has answered.
     pub progress: Progress,
     /// The lines that were rejected without being sent.
@@ -121,8 +120,8 @@ impl Import {
     }
 }
 
-/// The number of the lines that were read, and how a table was read.
-type ReadOutcome = oneshot::Receiver<Result<(i64, Tally), ReadError>>;
+/// The number of the lines that were read, and what there is to tell.
+type ReadOutcome = oneshot::Receiver<Result<(i64, Findings), ReadError>>;
 
 fn spawn<R: Read>(
     reader: FileReader,
@@ -137,12 +136,12 @@ fn spawn<R: Read>(
 }
 
 /// Fails if the file was not read to its end, or the server ended early.
-async fn finish<E>(read: ReadOutcome, exchange: &Exchange) -> Result<Tally, SendError<E>> {
+async fn finish<E>(read: ReadOutcome, exchange: &Exchange) -> Result<Findings, SendError<E>> {
     let failed = |_| SendError::Thread(io::Error::other("the reader of the file failed"));
-    let (lines, tally) = read.await.map_err(failed)?.map_err(SendError::Read)?;
+    let (lines, findings) = read.await.map_err(failed)?.map_err(SendError::Read)?;
     match lines {
         0 => Err(SendError::Empty),
-        lines if exchange.is_complete(lines) => Ok(tally),
+        lines if exchange.is_complete(lines) => Ok(findings),
         _ => Err(SendError::EndedEarly),
     }
 }

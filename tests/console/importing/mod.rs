@@ -84,6 +84,56 @@ fn count_of(page: &Answer, section: &str, name: &str) -> u64 {
     rest.split('<').next().unwrap().parse().unwrap()
 }
 
+/// Each file is known by its content, and imported by the code of the command line.
+#[tokio::test]
+async fn exports_of_other_directories_are_taken() {
+    const FILES: [(&str, &[u8], &[&str], u64); 3] = [
+        (
+            "realm.json",
+            include_bytes!("../../data/exports/keycloak.json"),
+            &[
+                "users of Keycloak · 3 lines",
+                "only tables have columns to choose",
+                "google/107000000000000000001",
+                "Refused as secrets: 1 credentials",
+                "Not imported: 1 groups, 2 realmRoles",
+                "Kept as attributes: 1 keycloak_username",
+                "--format keycloak --dry-run",
+            ],
+            3,
+        ),
+        (
+            "people.ldif",
+            include_bytes!("../../data/exports/people.ldif"),
+            &["LDIF · 3 lines", "Hugo Marin", "--format ldif"],
+            3,
+        ),
+        (
+            "cards.txt",
+            include_bytes!("../../data/exports/cards.vcf"),
+            &["vCards · 2 lines", "Jonas Weiß", "--format vcard"],
+            2,
+        ),
+    ];
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    for (name, content, wanted, users) in FILES {
+        let page = upload(&mut browser, name, content).await;
+        page.assert_has(wanted);
+        assert!(!page.text.contains("curl -X POST") && !page.text.contains("pbkdf2"));
+        let page = act(&mut browser, &page, "dry-run", &[]).await;
+        assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (users, 0));
+        let page = act(&mut browser, &page, "run", &[]).await;
+        assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (users, 0));
+    }
+    let found =
+        browser.post("/console/t/default/search", &[("q", "ines.duarte@example.com")]).await;
+    found.assert_has(&[">Inês Duarte</a>"]);
+    let entra = include_bytes!("../../data/exports/entra.csv");
+    let page = upload(&mut browser, "entra.csv", entra).await;
+    page.assert_has(&["separated by comma · 29 columns"]);
+}
+
 #[tokio::test]
 async fn a_dirty_file_is_understood_checked_and_imported() {
     let site = Site::with_sample();

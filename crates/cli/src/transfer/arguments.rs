@@ -16,6 +16,11 @@ Examples:
   polynym import users.jsonl.rejects --on-conflict skip-identity
   polynym import december.csv --map-file customers.toml --on-existing update --dry-run
   polynym import december.csv --map-file customers.toml --on-existing update --match employee
+  polynym import harbour-realm.json --format keycloak --dry-run
+
+The exports of Keycloak, Firebase, Auth0, Ory Kratos, Okta and Entra, LDIF and vCards are read as
+they are: docs/bring-users.md says what of them becomes what, and what is left out. Password hashes
+are refused.
 
 A file of JSON Lines has one user per line, in the JSON form of the API, as `polynym export` writes
 it. Rejected lines are written to FILE.rejects, and rejected rows of FILE.csv to FILE.rejects.csv,
@@ -35,12 +40,14 @@ Examples:
 /// `polynym import`.
 #[derive(Args)]
 pub struct Import {
-    /// The file: JSON Lines, or CSV if its name ends in .csv, .tsv or .txt; - for standard input.
+    /// The file: JSON Lines, CSV if its name ends in .csv, .tsv or .txt, or the export of another
+    /// user directory; - for standard input.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The format of the file. By default, its name decides.
+    /// The format of the file. By default, its content decides if that is unambiguous, then its
+    /// name.
     #[arg(long, value_enum)]
-    pub format: Option<Format>,
+    pub format: Option<ImportFormat>,
     /// How to read a CSV file.
     #[command(flatten)]
     pub table: TableArgs,
@@ -137,6 +144,31 @@ pub enum Format {
     Jsonl,
     /// Comma-separated values, with a header.
     Csv,
+}
+
+/// The format of a file to import.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ImportFormat {
+    /// JSON Lines: one user per line.
+    Jsonl,
+    /// Comma-separated values, with a header.
+    Csv,
+    /// A realm of Keycloak as JSON, with its users.
+    Keycloak,
+    /// The JSON of `firebase auth:export`.
+    Firebase,
+    /// The JSON Lines of an export of Auth0.
+    Auth0,
+    /// The identities of Ory Kratos as JSON.
+    Kratos,
+    /// CSV with the columns of Okta.
+    Okta,
+    /// The CSV file of users of Microsoft Entra.
+    Entra,
+    /// LDIF, with people of inetOrgPerson or Active Directory.
+    Ldif,
+    /// vCard 3.0 or 4.0.
+    Vcard,
 }
 
 /// The action for a line with an identity that cannot be linked.

@@ -12,13 +12,15 @@ use tonic::metadata::MetadataMap;
 use super::arguments::{Ids, Import, OnConflict, OnExisting};
 use super::changes::Changes;
 use super::report::{Bar, Summary};
-use super::{arguments, inspect, table};
+use super::{format, inspect, table};
 use crate::client::Session;
 use crate::client::connection::root_cause;
 use crate::failure::Failure;
 use crate::files;
 use polynym_client::Error;
-use polynym_import::{Format, Observer, ReadError, Rejects, SendError, Sent, Target};
+use polynym_import::{
+    Findings, Format, Observer, ReadError, ReadOptions, Rejects, SendError, Sent, Target,
+};
 use polynym_proto::v1;
 use polynym_table::Given;
 use v1::import_users_request::Options;
@@ -28,7 +30,8 @@ use v1::import_users_response::{Change, Progress};
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(15);
 const RESUME_ADVICE: &str = "run the same command again to continue; it imports no user twice";
 
-pub async fn run(command: Import) -> Result<(), Failure> {
+pub async fn run(mut command: Import) -> Result<(), Failure> {
+    format::resolve(&mut command)?;
     if command.table.inspect {
         return inspect::run(&command);
     }
@@ -57,7 +60,7 @@ async fn import(command: Import) -> Result<(), Failure> {
     }
 
     match outcome {
-        Ok(tally) => {
+        Ok(Findings { tally, notes }) => {
             let (changes, json) = (changes.finish()?, session.json());
             let reasons = rejects.reasons().into_iter().map(|(name, reason)| (name, reason.count));
             let (reasons, operation_id) = (reasons.collect(), session.operation_id());
@@ -67,6 +70,7 @@ async fn import(command: Import) -> Result<(), Failure> {
                 reasons,
                 rejects: &path,
                 tally,
+                notes,
                 operation_id,
                 changes,
                 dry_run,
@@ -103,7 +107,7 @@ async fn transfer(
     let import = polynym_import::Import {
         options: options(session, &command),
         headers: MetadataMap::new(),
-        format: format(&command, session.tenant(), given),
+        format: source(&command, session.tenant(), given),
         rejects: rejects.clone(),
         grace: SHUTDOWN_GRACE,
     };
@@ -142,7 +146,7 @@ async fn with_definitions(
     command: &Import,
     session: &Session,
 ) -> Result<Given, Failure> {
-    if !is_table(command) {
+    if !format::is_table(command) {
         return Ok(given);
     }
     let tenant = session.find_tenant().await?.ok_or_else(|| {
@@ -154,18 +158,19 @@ async fn with_definitions(
     Ok(given)
 }
 
-fn format(command: &Import, tenant: String, given: Given) -> Format {
-    if is_table(command) {
+/// How the file is read.
+fn source(command: &Import, tenant: String, given: Given) -> Format {
+    if format::is_table(command) {
         return Format::Table { given: Box::new(given), key: command.matches.clone() };
     }
     let tenant = command.any_tenant.then_some(tenant);
-    Format::Lines(Target { tenant, has_new_ids: command.new_ids })
-}
-
-/// Whether the file is a table.
-pub fn is_table(command: &Import) -> bool {
-    let is_named = || polynym_import::is_table_name(&command.file);
-    command.format.map_or_else(is_named, |format| format == arguments::Format::Csv)
+    let target = Target { tenant, has_new_ids: command.new_ids };
+    match format::export(command) {
+        Some(format) => {
+            Format::Export { format, options: ReadOptions { region: given.options.region }, target }
+        }
+        None => Format::Lines(target),
+    }
 }
 
 /// The rejects of `input`, in the file at `path`. The first one replaces an earlier file.
@@ -195,12 +200,12 @@ fn remove(path: &Path) -> io::Result<()> {
 
 fn rejects_path(command: &Import) -> PathBuf {
     let file = if command.file.as_os_str() == "-" { "import".into() } else { command.file.clone() };
-    let mut path = match (is_table(command), file.extension()) {
+    let mut path = match (format::is_table(command), file.extension()) {
         (true, Some(_)) => file.with_extension(""),
         _ => file,
     }
     .into_os_string();
-    path.push(if is_table(command) { ".rejects.csv" } else { ".rejects" });
+    path.push(if format::is_table(command) { ".rejects.csv" } else { ".rejects" });
     command.rejects.clone().unwrap_or_else(|| path.into())
 }
 

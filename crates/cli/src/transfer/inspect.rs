@@ -8,7 +8,7 @@ use polynym_table::{Inspection, inspect};
 
 use super::arguments::Import;
 use super::report::tally_text;
-use super::{import, table};
+use super::{format, table};
 use crate::failure::Failure;
 use crate::files;
 use crate::output::{self, printable};
@@ -18,7 +18,7 @@ const SHOWN_REASONS: usize = 20;
 
 /// Prints the map file that a table needs, and on standard error what is in the table.
 pub fn run(command: &Import) -> Result<(), Failure> {
-    if !import::is_table(command) {
+    if !format::is_table(command) {
         let message = "--inspect is for CSV files: add --format csv, or import without it";
         return Err(Failure::Usage(message.to_owned()));
     }

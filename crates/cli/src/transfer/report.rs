@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::{self, printable};
+use polynym_import::{Counts, Notes};
 use polynym_proto::v1::import_users_response::Progress;
 use polynym_table::Tally;
 
@@ -60,6 +61,8 @@ pub struct Summary<'a> {
     pub rejects: &'a Path,
     /// How a table was read.
     pub tally: Tally,
+    /// What was left out of the export of another user directory.
+    pub notes: Notes,
     /// The id of the import in the history.
     pub operation_id: &'a str,
     /// The first changes of a dry run, in words.
@@ -87,6 +90,9 @@ impl Summary<'_> {
                 "phones_without_prefix": self.tally.without_prefix,
                 "absent_cells": self.tally.absent.values().sum::<u64>(),
                 "absent_words": absent_words(&self.tally),
+                "refused_secrets": counts(&self.notes.secrets),
+                "left_out": counts(&self.notes.left_out),
+                "kept_as_attributes": counts(&self.notes.kept),
             }))?;
         } else {
             let verb = if self.dry_run { "would be " } else { "" };
@@ -109,6 +115,7 @@ impl Summary<'_> {
                 text += &format!("\n  {count} {reason}");
             }
             text += &tally_text(&self.tally);
+            text += &notes_text(&self.notes);
             output::print(&format!("{text}\n"))?;
             if !self.dry_run && created + changed > 0 {
                 eprintln!("`polynym undo {}` undoes it", self.operation_id);
@@ -142,6 +149,28 @@ pub fn tally_text(tally: &Tally) -> String {
         all => text += &format!("\nand {} more such columns and words", all - MAX_WORDS),
     }
     text
+}
+
+/// What was left out, in lines that each begin with a line break.
+fn notes_text(notes: &Notes) -> String {
+    let mut text = String::new();
+    for (words, counts) in [
+        ("refused, since Polynym signs nobody in", &notes.secrets),
+        ("not imported", &notes.left_out),
+        ("kept as attributes, since they are no valid identifiers", &notes.kept),
+    ] {
+        let names = counts.iter().map(|(name, count)| format!("{count} {}", printable(name)));
+        let names: Vec<_> = names.collect();
+        if !names.is_empty() {
+            text += &format!("\n{words}: {}", names.join(", "));
+        }
+    }
+    text
+}
+
+/// Numbers by name, as an object.
+fn counts(counts: &Counts) -> serde_json::Value {
+    counts.iter().map(|(name, count)| (name.to_owned(), serde_json::Value::from(count))).collect()
 }
 
 /// The words for no value in each column.

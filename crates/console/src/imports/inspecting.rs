@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 
-use polynym_import::{Lines, Unreadable};
+use polynym_import::{ExportFormat, Lines, Notes, ReadOptions, Unreadable};
 use polynym_lines::Parsed;
 use polynym_proto::v1::User;
 use polynym_table::{Definitions, Inspection, MapFile, Meanings, SpecialValues};
@@ -44,7 +44,11 @@ pub async fn inspect(
             let open = || Ok(read_upload.file.reader(stop.clone()));
             table_by(open, given, &read_upload.snapshot(), &definitions, &kept)
         } else {
-            let read = lines(read_upload.file.reader(stop));
+            let reader = read_upload.file.reader(stop);
+            let read = match read_upload.export {
+                Some(format) => export(format, reader),
+                None => lines(reader),
+            };
             read.map(|reading| ((given, Vec::new(), reading), false))
         }
     });
@@ -141,6 +145,7 @@ fn reading(inspection: Inspection, settings: &Settings) -> Reading {
         sample: sample.collect(),
         reasons: sorted(inspection.rejects.into_iter()),
         tally: inspection.tally,
+        notes: Notes::default(),
         is_region_guessed: false,
         repeats: inspection.repeats,
         kinds: inspection.values.iter().map(|own| (own.column.clone(), own.kind)).collect(),
@@ -169,32 +174,66 @@ fn special(found: Vec<SpecialValues>, meanings: &Meanings) -> Vec<SpecialValue> 
 /// Reads lines of JSON.
 fn lines(reader: impl Read) -> Result<Reading, String> {
     let mut lines = Lines::new(BufReader::with_capacity(256 << 10, reader));
-    let mut reading = Reading { encoding: "UTF-8".to_owned(), ..Reading::default() };
-    let mut reasons: HashMap<String, (u64, i64)> = HashMap::new();
+    let mut reading = Counting::default();
     while let Some((number, line, _)) = lines.next_line().map_err(|error| error.to_string())? {
-        let row = match line.parse() {
+        reading.add(match line.parse() {
             Ok((_, Parsed::Skipped)) => continue,
             Ok((_, Parsed::Request(request))) => row(number, &request.user.unwrap_or_default()),
-            Err(Unreadable { message, .. }) => {
-                SampleRow { line: number, error: shown(&message), ..SampleRow::default() }
-            }
-        };
+            Err(Unreadable { message, .. }) => unreadable(number, &message),
+        });
+    }
+    reading.finish("UTF-8")
+}
+
+/// Reads the export of another user directory.
+fn export(format: ExportFormat, reader: impl Read) -> Result<Reading, String> {
+    let mut users = polynym_import::open(format, reader, &ReadOptions::default())?;
+    let mut reading = Counting::default();
+    while let Some(entry) = users.next_user()? {
+        reading.add(match entry.user {
+            Ok(user) => row(entry.line, &user),
+            Err(message) => unreadable(entry.line, &message),
+        });
+    }
+    reading.reading.notes = users.notes().clone();
+    reading.finish(format.words())
+}
+
+/// The content of a file that is no table, so far.
+#[derive(Default)]
+struct Counting {
+    reading: Reading,
+    reasons: HashMap<String, (u64, i64)>,
+}
+
+impl Counting {
+    fn add(&mut self, row: SampleRow) {
+        let (reading, reasons) = (&mut self.reading, &mut self.reasons);
         reading.rows += 1;
         if !row.error.is_empty() {
             reading.rejected += 1;
             let is_known = reasons.contains_key(&row.error) || reasons.len() < MAX_REASONS;
             let reason = if is_known { row.error.clone() } else { "other".to_owned() };
-            reasons.entry(reason).or_insert((0, number)).0 += 1;
+            reasons.entry(reason).or_insert((0, row.line)).0 += 1;
         }
         if reading.sample.len() < SHOWN_ROWS {
             reading.sample.push(row);
         }
     }
-    if reading.rows == 0 {
-        return Err("the file is empty".to_owned());
+
+    /// Fails if the file has nothing.
+    fn finish(mut self, encoding: &str) -> Result<Reading, String> {
+        if self.reading.rows == 0 {
+            return Err("the file is empty".to_owned());
+        }
+        encoding.clone_into(&mut self.reading.encoding);
+        self.reading.reasons = sorted(self.reasons.into_iter());
+        Ok(self.reading)
     }
-    reading.reasons = sorted(reasons.into_iter());
-    Ok(reading)
+}
+
+fn unreadable(line: i64, message: &str) -> SampleRow {
+    SampleRow { line, error: shown(&advice(message)), ..SampleRow::default() }
 }
 
 /// A row as it is shown.

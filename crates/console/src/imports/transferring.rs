@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use polynym_client::Client;
 use polynym_client::purpose::{OPERATION_ID, encode};
-use polynym_import::{Format, Import, Observer, Rejects, SendError, Target};
+use polynym_import::{Format, Import, Observer, ReadOptions, Rejects, SendError, Target};
 use polynym_proto::v1::import_users_response::{Change, Progress};
 use polynym_table::Given;
 use tonic::metadata::MetadataMap;
@@ -72,9 +72,13 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     let import = Import {
         options: plan.options.message(&upload.tenant, is_dry_run),
         headers,
-        format: match plan.given {
-            Some(given) => Format::Table { given: Box::new(given), key },
-            None => Format::Lines(Target::default()),
+        format: match (plan.given, upload.export) {
+            (Some(given), _) => Format::Table { given: Box::new(given), key },
+            (None, Some(format)) => {
+                let (options, target) = (ReadOptions::default(), Target::default());
+                Format::Export { format, options, target }
+            }
+            (None, None) => Format::Lines(Target::default()),
         },
         rejects: rejects.clone(),
         grace: STOP_GRACE,
@@ -92,7 +96,7 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
     let mut outcome = sending.outcome;
     outcome.was_stopped = job.stop.is_set();
     match sent.outcome {
-        Ok(tally) => outcome.tally = tally,
+        Ok(findings) => outcome.tally = findings.tally,
         Err(_) if outcome.was_stopped => {}
         Err(error) => outcome.error = advice(&message(&error)),
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use polynym_import::{ExportFormat, Notes};
 use polynym_table::{FewValues, Tally};
 use tokio::task::AbortHandle;
 
@@ -23,6 +24,8 @@ pub struct Upload {
     pub request_id: String,
     /// Whether it is a table, not lines of JSON.
     pub is_table: bool,
+    /// The format of another user directory.
+    pub export: Option<ExportFormat>,
     pub file: Arc<KeptFile>,
     state: Mutex<Snapshot>,
     /// The task that removes the file after a day.
@@ -63,6 +66,8 @@ pub struct Reading {
     /// The first rows.
     pub sample: Vec<SampleRow>,
     pub tally: Tally,
+    /// What is left out of the export of another user directory.
+    pub notes: Notes,
     /// Whether the country of national phone numbers is a guess.
     pub is_region_guessed: bool,
     /// The rows with an identity of an earlier row, and the first of them.
@@ -98,9 +103,9 @@ pub struct SampleRow {
 impl Upload {
     /// A file that is whole.
     pub fn new(number: ShortId, file: Arc<KeptFile>, own: UploadNames) -> Self {
-        let UploadNames { name, tenant, request_id, is_table } = own;
+        let UploadNames { name, tenant, request_id, is_table, export } = own;
         let (state, removal) = (Mutex::default(), Mutex::default());
-        Self { number, name, tenant, request_id, is_table, file, state, removal }
+        Self { number, name, tenant, request_id, is_table, export, file, state, removal }
     }
 
     /// Its progress.
@@ -150,4 +155,5 @@ pub struct UploadNames {
     pub tenant: String,
     pub request_id: String,
     pub is_table: bool,
+    pub export: Option<ExportFormat>,
 }

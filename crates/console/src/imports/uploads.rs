@@ -223,6 +223,7 @@ mod tests {
             tenant: text("default"),
             request_id: text("1"),
             is_table: true,
+            export: None,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The form for the columns of a table.
 
+use polynym_import::Counts;
+
 use crate::imports::{ColumnSetting, Reading, Settings, Snapshot, shown};
 
 /// The columns of a page, and of one that shows a result, too.
@@ -114,5 +116,16 @@ pub fn remarks(reading: &Reading) -> Vec<String> {
         let (column, word) = (shown(column), shown(word));
         remarks.push(format!("{count} cells of {column} have {word}, which is no value."));
     }
+    let notes = &reading.notes;
+    remarks.extend(listed(&notes.secrets).map(|own| format!("Refused as secrets: {own}")));
+    remarks.extend(listed(&notes.left_out).map(|own| format!("Not imported: {own}")));
+    remarks.extend(listed(&notes.kept).map(|own| format!("Kept as attributes: {own}")));
     remarks
+}
+
+/// What was counted, in one text; none if nothing was.
+fn listed(counts: &Counts) -> Option<String> {
+    let names = counts.iter().take(MAX_WORDS).map(|(name, count)| format!("{count} {name}"));
+    let names: Vec<_> = names.collect();
+    (!names.is_empty()).then(|| names.join(", "))
 }

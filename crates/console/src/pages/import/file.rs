@@ -6,6 +6,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::extract::{Path, Query};
 use http::{HeaderMap, HeaderValue};
+use polynym_import::ExportFormat;
 use polynym_presentation::count::bytes;
 use polynym_table::Locale;
 use serde::Deserialize;
@@ -40,6 +41,8 @@ struct FilePage {
     name: String,
     size: String,
     is_table: bool,
+    /// Whether it is lines of JSON.
+    is_lines: bool,
     /// Work that goes on.
     progress: Option<ProgressView>,
     settings: Settings,
@@ -203,6 +206,7 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         name: upload.name.clone(),
         size: bytes(upload.file.bytes()),
         is_table: upload.is_table,
+        is_lines: !upload.is_table && upload.export.is_none(),
         progress,
         columns,
         remarks: reading.as_deref().map(columns::remarks).unwrap_or_default(),
@@ -234,7 +238,8 @@ fn command(upload: &Upload, state: &Snapshot) -> String {
     if upload.is_table {
         words.extend(["--format", "csv", "--map-file", &map_name]);
     } else {
-        words.extend(["--format", "jsonl"]);
+        let export = upload.export.map(ExportFormat::name);
+        words.extend(["--format", export.unwrap_or("jsonl")]);
     }
     let flags = [
         ("--on-conflict", &options.on_conflict, "reject"),

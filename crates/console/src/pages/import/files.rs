@@ -10,6 +10,7 @@ use axum::extract::{FromRequest, Multipart, Path, Request};
 use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_client::Kind;
+use polynym_import::HEAD_BYTES;
 use polynym_presentation::count;
 use polynym_proto::v1::GetTenantRequest;
 use polynym_table::Definitions;
@@ -166,9 +167,12 @@ async fn one(
     if slot.file.bytes() == 0 {
         return Err(Failure::Form("The file is empty.".to_owned()));
     }
-    let is_table = polynym_import::is_table_name(name.as_ref()) || !start.starts_with(b"{");
+    // The columns of tables can be chosen and mended here.
+    let export = polynym_import::guess(start).filter(|format| !format.is_table());
+    let has_table_form = polynym_import::is_table_name(name.as_ref()) || !start.starts_with(b"{");
+    let is_table = export.is_none() && has_table_form;
     let (tenant, request_id) = (tenant.to_owned(), request_id.to_owned());
-    Ok(slot.keep(UploadNames { name, tenant, request_id, is_table }))
+    Ok(slot.keep(UploadNames { name, tenant, request_id, is_table, export }))
 }
 
 /// Writes the content of a field. Returns its first bytes.
@@ -178,8 +182,8 @@ async fn content(slot: &Slot<'_>, file: &mut FileField<'_>) -> Result<Vec<u8>, F
         let chunk = file.chunk().await?;
         let is_end = chunk.is_none();
         block.extend_from_slice(&chunk.unwrap_or_default());
-        if start.is_empty() && (is_end || block.len() >= MAX_TEXT_BYTES) {
-            start = block.iter().take(MAX_TEXT_BYTES).copied().collect();
+        if start.is_empty() && (is_end || block.len() >= HEAD_BYTES) {
+            start = block.iter().take(HEAD_BYTES).copied().collect();
         }
         if block.len() >= BLOCK_BYTES || is_end {
             slot.append(std::mem::take(&mut block)).await?;

@@ -95,6 +95,7 @@ pub async fn mend(
         tenant,
         request_id: request_id.to_owned(),
         is_table: true,
+        export: None,
     });
     let settings = begin_like(&own, &state, &outcome);
     if let Ok(Some(job)) = visit.session.uploads.begin(&own, JobKind::Read, request_id) {

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
-use polynym_lines::Parsed;
+use crate::line::{Parsed, parse};
 
 /// The maximum bytes of a line.
 pub const MAX_LINE_BYTES: usize = 4 << 20;
@@ -49,7 +49,7 @@ impl Line {
             message: "the line is not UTF-8: correct its source".to_owned(),
         })?;
         let text: Arc<str> = text.trim_start_matches(BYTE_ORDER_MARK).into();
-        match polynym_lines::parse(&text) {
+        match parse(&text) {
             Ok(parsed) => Ok((text, parsed)),
             Err(message) => Err(Unreadable { text: Some(text), message }),
         }

@@ -1,0 +1,245 @@
+//! The tables of Okta and Microsoft Entra: CSV whose columns are known by their names.
+
+use std::io::Read;
+
+use polynym_proto::time;
+use polynym_proto::v1::User;
+use polynym_table::{Row, Table, region, without_marks};
+
+use crate::format::ExportFormat;
+use crate::notes::Notes;
+use crate::person::Person;
+use crate::users::{Entry, Users};
+
+/// What a column has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    Id,
+    Login,
+    Email,
+    /// Several addresses.
+    Emails,
+    Phone,
+    Region,
+    /// The parts of the name, which are attributes as well.
+    GivenName,
+    FamilyName,
+    DisplayName,
+    Status,
+    /// Whether the account is enabled.
+    Enabled,
+    Created,
+    Updated,
+    /// An attribute with the name of the column.
+    Attribute,
+}
+
+/// The columns of Okta, without `profile.`, spaces and capital letters.
+const OKTA: [(&str, Role); 21] = [
+    ("id", Role::Id),
+    ("userid", Role::Id),
+    ("login", Role::Login),
+    ("username", Role::Login),
+    ("oktausername", Role::Login),
+    ("email", Role::Email),
+    ("primaryemail", Role::Email),
+    ("secondemail", Role::Email),
+    ("secondaryemail", Role::Email),
+    ("mobilephone", Role::Phone),
+    ("primaryphone", Role::Phone),
+    ("countrycode", Role::Region),
+    ("firstname", Role::GivenName),
+    ("lastname", Role::FamilyName),
+    ("displayname", Role::DisplayName),
+    ("status", Role::Status),
+    ("userstatus", Role::Status),
+    ("created", Role::Created),
+    ("createddate", Role::Created),
+    ("lastupdated", Role::Updated),
+    ("lastupdateddate", Role::Updated),
+];
+
+/// The columns of Entra, in small letters.
+const ENTRA: [(&str, Role); 17] = [
+    ("objectid", Role::Id),
+    ("id", Role::Id),
+    ("userprincipalname", Role::Login),
+    ("mail", Role::Email),
+    ("alternateemailaddress", Role::Emails),
+    ("othermails", Role::Emails),
+    ("mobile", Role::Phone),
+    ("mobilephone", Role::Phone),
+    ("telephonenumber", Role::Phone),
+    ("businessphones", Role::Phone),
+    ("usagelocation", Role::Region),
+    ("country", Role::Region),
+    ("givenname", Role::GivenName),
+    ("surname", Role::FamilyName),
+    ("displayname", Role::DisplayName),
+    ("accountenabled", Role::Enabled),
+    ("createddatetime", Role::Created),
+];
+
+/// The names of a format's attributes: the id, the name to sign in, and the status.
+const OKTA_NAMES: [&str; 3] = ["okta_id", "okta_login", "okta_status"];
+const ENTRA_NAMES: [&str; 3] = ["entra_object_id", "entra_user_principal_name", "entra_status"];
+/// The states of Okta in which nobody can sign in any more.
+const DISABLED: [&str; 3] = ["SUSPENDED", "DEPROVISIONED", "DELETED"];
+/// A part of the names of guests in Entra, which are no addresses.
+const GUEST: &str = "#EXT#";
+
+/// The rows of a table.
+pub struct Sheet<R: Read> {
+    table: Table<R>,
+    format: ExportFormat,
+    /// What each column has.
+    roles: Vec<Role>,
+    region: String,
+    notes: Notes,
+}
+
+/// What the columns with these names have.
+fn roles<'h>(format: ExportFormat, header: impl Iterator<Item = &'h str>) -> Vec<Role> {
+    let known = if format == ExportFormat::Okta { &OKTA[..] } else { &ENTRA[..] };
+    let role = |name: &str| {
+        let name = name.to_lowercase();
+        let name = name.trim().strip_prefix("profile.").unwrap_or(name.trim()).to_owned();
+        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let found = known.iter().find(|(own, _)| *own == plain);
+        found.map_or(Role::Attribute, |(_, role)| role.clone())
+    };
+    header.map(role).collect()
+}
+
+/// Whether a header is one of this format, and of no other program.
+pub fn is_header(format: ExportFormat, header: &[&str]) -> bool {
+    let has = |names: &[&str]| {
+        names.iter().all(|name| {
+            header.iter().any(|own| {
+                let own = own.trim().to_lowercase();
+                own.strip_prefix("profile.").unwrap_or(&own) == *name
+            })
+        })
+    };
+    match format {
+        ExportFormat::Okta => has(&["login", "firstname", "lastname", "email", "secondemail"]),
+        ExportFormat::Entra => {
+            has(&["userprincipalname", "objectid"]) || has(&["userprincipalname", "id"])
+        }
+        _ => false,
+    }
+}
+
+impl<R: Read> Sheet<R> {
+    /// Opens a table.
+    ///
+    /// # Errors
+    /// It cannot be read, or lacks the columns: in words.
+    pub fn open(format: ExportFormat, reader: R, region: &str) -> Result<Self, String> {
+        let table = Table::open(reader, None, None)?;
+        let roles = roles(format, table.header.iter());
+        if !roles.contains(&Role::Login) {
+            let (words, column) = match format {
+                ExportFormat::Okta => (format.words(), "login"),
+                _ => (format.words(), "userPrincipalName"),
+            };
+            return Err(format!(
+                "{words} has a column {column}, and this has none: with --format csv, --map says \
+                 what its columns are"
+            ));
+        }
+        let (region, notes) = (region.to_owned(), Notes::default());
+        Ok(Self { table, format, roles, region, notes })
+    }
+
+    /// The user of a row.
+    fn user(&mut self, row: &Row) -> User {
+        let is_okta = self.format == ExportFormat::Okta;
+        let names = if is_okta { OKTA_NAMES } else { ENTRA_NAMES };
+        let mut person = Person::new(self.format.name(), &self.region, &mut self.notes);
+        let cells: Vec<_> = row.cells.iter().map(|cell| without_marks(cell).into_owned()).collect();
+        let with = |role: Role| {
+            let both = self.roles.iter().zip(&cells);
+            both.filter(move |(own, _)| **own == role).map(|(_, cell)| &**cell)
+        };
+        if let Some(known) = with(Role::Region).find_map(region) {
+            known.clone_into(&mut person.region);
+        }
+        with(Role::DisplayName).for_each(|name| person.display_name(name));
+        let parts = [Role::GivenName, Role::FamilyName].map(|part| with(part).collect::<String>());
+        person.display_name(&parts.join(" "));
+        let header = &self.table.header;
+        for ((role, cell), column) in self.roles.iter().zip(&cells).zip(header) {
+            if !cell.trim().is_empty() {
+                read(&mut person, role, (column, cell.trim()), names);
+            }
+        }
+        person.user
+    }
+}
+
+/// Reads a cell.
+fn read(person: &mut Person<'_>, role: &Role, (column, cell): (&str, &str), names: [&str; 3]) {
+    let [id, login, status] = names;
+    match role {
+        Role::Id => person.text(id, cell),
+        Role::Login if cell.contains(GUEST) => {
+            person.notes.kept.add(login);
+            person.text(login, cell);
+        }
+        Role::Login => person.login(login, cell),
+        Role::Email => {
+            person.email(cell);
+        }
+        Role::Emails => {
+            let emails =
+                cell.split([';', ',']).map(|email| email.trim_matches(['[', ']', '"', ' ']));
+            for email in emails.filter(|email| !email.is_empty()) {
+                person.email(email);
+            }
+        }
+        Role::Phone => {
+            let number = cell.trim_matches(['[', ']', '"', ' ']);
+            if !number.is_empty() {
+                person.phone(number);
+            }
+        }
+        Role::Status => {
+            person.set_disabled(DISABLED.contains(&&*cell.to_uppercase()));
+            person.text(status, cell);
+        }
+        Role::Enabled => person.set_disabled(cell.eq_ignore_ascii_case("false")),
+        Role::Created => match time::parse(cell) {
+            Some(time) => person.user.create_time = Some(time),
+            None => person.text(column, cell),
+        },
+        Role::Updated => match time::parse(cell) {
+            Some(time) => person.user.update_time = Some(time),
+            None => person.text(column, cell),
+        },
+        Role::DisplayName => {}
+        Role::GivenName => person.text("given_name", cell),
+        Role::FamilyName => person.text("family_name", cell),
+        Role::Region | Role::Attribute => person.text(column.trim(), cell),
+    }
+}
+
+impl<R: Read> Users for Sheet<R> {
+    fn next_user(&mut self) -> Result<Option<Entry>, String> {
+        while let Some(mut row) = self.table.rows.next_row()? {
+            if row.is_blank() {
+                continue;
+            }
+            let user = match row.error.take() {
+                Some(error) => Err(error),
+                None => Ok(self.user(&row)),
+            };
+            return Ok(Some(Entry { line: row.line, bytes: row.bytes, user }));
+        }
+        Ok(None)
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
