@@ -273,6 +273,14 @@ async fn the_language_is_that_of_the_browser_or_the_chosen_one() {
 }
 
 #[tokio::test]
+async fn a_word_is_translated_as_its_element_needs_it() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "de");
+    browser.get(&format!("{HOME}/bulk/new")).await.assert_has(&[">Zahl</option>"]);
+}
+
+#[tokio::test]
 async fn data_are_not_translated() {
     let site = Site::start(&[]);
     let mut client = Client::connect(&site.server.url).await;
