@@ -64,7 +64,19 @@ async fn periods_have_buttons_and_times_have_offsets() {
     let today = browser.post(AUDIT, &[("period", "Today"), ("caller", "anonymous")]).await;
     assert_eq!((lines(&today), chips(&today).len()), (4, 2));
     let yesterday = browser.post(AUDIT, &[("period", "Yesterday")]).await;
-    assert_eq!((lines(&yesterday), chips(&yesterday).len()), (0, 2));
+    assert_eq!((lines(&yesterday), chips(&yesterday).len()), (0, 1));
+    yesterday
+        .assert_has(&["Period: <bdi>Yesterday</bdi>", "value=\"Yesterday\" aria-pressed=\"true\""]);
+    yesterday.assert_has(&["value=\"Today\" aria-pressed=\"false\""]);
+    // Scripts send the ends of the period with the time of day.
+    let [from, to] = [&yesterday, &today].map(|page| page.attribute("value", "20"));
+    let [from, to] = [from, to].map(|day| format!("{day}T00:00:00.000Z"));
+    let same = browser.post(AUDIT, &[("from", &from), ("to", &to)]).await;
+    same.assert_has(&["Period: <bdi>Yesterday</bdi>"]);
+    let since = browser.post(AUDIT, &[("from", &from)]).await;
+    since.assert_has(&["From: <bdi>", "value=\"Yesterday\" aria-pressed=\"false\""]);
+    let all = browser.get(chips(&yesterday)[0]).await;
+    assert_eq!((&*all.path, lines(&all)), (AUDIT, 4), "both ends of the period are taken back");
     let week = browser.post(AUDIT, &[("period", "Last 7 days")]).await;
     assert_eq!(lines(&week), 4);
 
@@ -169,6 +181,39 @@ async fn changes_are_followed_with_names_as_they_are_asked_for() {
 /// What tells the first line from others.
 fn live_line(page: &Answer) -> String {
     format!("data-event=\"{}\"", page.attribute("data-event", "").as_str())
+}
+
+#[tokio::test]
+async fn the_changes_of_one_user_are_found_by_what_names_it() {
+    let (_site, mut browser, mut client, ids) = with_changes().await;
+    client.create(user("cleo Two", Vec::new())).await.unwrap();
+    let kind = i32::from(v1::EventType::UserDisabled).to_string();
+    let ann = browser.post(AUDIT, &[("user", "ann"), ("period", "Today")]).await;
+    ann.assert_has(&["User: <bdi>ann</bdi>", "</strong> disabled <a", "polynym user history"]);
+    ann.assert_has(&["<option value=\"anonymous\"></option>"]);
+    assert_eq!((lines(&ann), chips(&ann).len()), (2, 2));
+    assert!(!ann.path.contains("ann"), "{}", ann.path);
+    for fields in [[("reason", "TICKET"), ("kind", "")], [("kind", &*kind), ("reason", "")]] {
+        let own = [&[("user", &*ids[0])][..], &fields].concat();
+        assert_eq!(lines(&browser.post(AUDIT, &own).await), 1, "{fields:?}");
+        let other = [&[("user", &*ids[1])][..], &fields].concat();
+        browser.post(AUDIT, &other).await.assert_has(&["No matching changes."]);
+    }
+    let file = browser.get(&format!("{}/export?format=csv", ann.path)).await;
+    assert_eq!(file.text.lines().count(), 3, "{}", file.text);
+    let all = browser.get(chips(&ann)[0]).await;
+    assert_eq!((lines(&all), chips(&all).len()), (5, 1));
+
+    let several = browser.post(AUDIT, &[("user", "cleo"), ("reason", "x")]).await;
+    several.assert_has(&["Choose the user", "name=\"reason\" value=\"x\"", ">cleo Two</button>"]);
+    several.assert_has(&[&format!("<button name=\"user\" value=\"{}\"", ids[2])]);
+    let nobody = browser.post(AUDIT, &[("user", "@nobody"), ("caller", "anonymous")]).await;
+    nobody.assert_has(&["No user matches this.", "value=\"anonymous\""]);
+    assert_eq!(nobody.status, 422);
+    client.delete(&ids[0]).await.unwrap();
+    let deleted = browser.post(AUDIT, &[("user", "ann")]).await;
+    deleted.assert_has(&["</strong> deleted <a"]);
+    assert_eq!(lines(&deleted), 3, "also of deleted users");
 }
 
 #[tokio::test]

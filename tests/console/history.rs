@@ -1,11 +1,14 @@
 //! Histories of users, callers and operations, and undoing an operation.
 
+use std::collections::BTreeSet;
+
 use polynym_proto::v1;
 use testkit::calls::{Client, email, handle, user};
 use tonic::Request;
 
 use crate::browser::{Browser, HOME, Site};
 use crate::bulk::ended;
+use crate::importing::{settled, upload};
 
 /// A server with users of whom an operation changed three, and its pages.
 async fn with_operation() -> (Site, Browser, Client, Vec<String>) {
@@ -157,6 +160,62 @@ async fn an_operation_is_undone_after_a_preview() {
     again.assert_has(&["Users read: 3. Would be reverted: 0."]);
     let nothing = browser.get(&format!("{HOME}/operations/nothing/undo")).await;
     nothing.assert_has(&["This operation has no changes left to undo."]);
+}
+
+/// The users of an operation have pages of fifty.
+#[tokio::test]
+async fn an_operation_has_a_list_of_its_users() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    let rows: String = (0..120).map(|n| format!("P {n},p{n}@example.com\n")).collect();
+    let file = format!("name,email\n{rows}");
+    let page = upload(&mut browser, "people.csv", file.as_bytes()).await;
+    let page = browser.submit(&page, &format!("{}/dry-run", page.path), &[]).await;
+    let page = settled(&mut browser, page).await;
+    let page = browser.submit(&page, &format!("{}/run", page.path), &[]).await;
+    let page = settled(&mut browser, page).await;
+    page.assert_has(&["Users of this import"]);
+    let operation = page.attribute("href", &format!("{HOME}/operations/import-"));
+    let first = operation.trim_end_matches("/users").trim_end_matches("/undo").to_owned();
+    let first = format!("{first}/users");
+    let (mut path, mut ids, mut sizes) = (first.clone(), BTreeSet::new(), Vec::new());
+    loop {
+        let page = browser.get(&path).await;
+        page.assert_has(&["What changed</th>", ">P "]);
+        let links = page.text.split("<a data-row href=\"").skip(1);
+        let own: Vec<_> = links.map(|link| link.split('"').next().unwrap().to_owned()).collect();
+        sizes.push(own.len());
+        ids.extend(own);
+        if !page.text.contains("rel=\"next\"") {
+            page.assert_has(&["rel=\"first\""]);
+            break;
+        }
+        path = page.next_page();
+    }
+    assert_eq!((sizes, ids.len()), (vec![50, 50, 20], 120));
+    let start = browser.get(&format!("{HOME}/audit")).await;
+    assert_eq!(start.attribute("href", &first), first, "the audit leads to it");
+    let none = browser.get(&format!("{HOME}/operations/nothing/users")).await;
+    none.assert_has(&["No user whom this operation changed."]);
+}
+
+#[tokio::test]
+async fn a_replaced_address_is_one_sentence() {
+    let (_site, mut browser, mut client, ids) = with_operation().await;
+    let request = v1::ReplaceIdentityRequest {
+        user_id: ids[0].clone(),
+        old_identifier: Some(email("ann@example.com")),
+        new_identifier: Some(email("ann@example.org")),
+        ..Default::default()
+    };
+    client.registry.replace_identity(request).await.unwrap();
+    let page = browser.get(&format!("{HOME}/users/{}/history", ids[0])).await;
+    page.assert_has(&["Replaced <bdi>ann@example.com</bdi> by <bdi>ann@example.org</bdi></p>"]);
+    let (_, table) = page.text.split_once("Replaced <bdi>").unwrap();
+    let table = table.split("</table>").next().unwrap();
+    assert_eq!(table.matches("<tr>").count(), 2, "the header and one row: {table}");
+    let audit = browser.get(&format!("{HOME}/audit")).await;
+    audit.assert_has(&["email:ann@example.com (primary, not verified) → email:ann@example.org"]);
 }
 
 fn named(id: &str, name: &str) -> v1::User {

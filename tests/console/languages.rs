@@ -16,7 +16,8 @@ const MAX_ALIKE: usize = 3;
 const WHOLE: [&str; 7] = ["code", "kbd", "pre", "script", "style", "svg", "textarea"];
 
 /// Data that are words by chance: names of callers, tenants and columns.
-const OWN_WORDS: [&str; 2] = ["email", "name"];
+const OWN_WORDS: [&str; 8] =
+    ["admin", "deleted", "email", "handle", "name", "phone", "state", "url"];
 
 /// What a page in the language of tests has outside of brackets, and what it asks for.
 fn left(page: &str) -> BTreeSet<String> {
@@ -281,6 +282,62 @@ async fn the_language_is_that_of_the_browser_or_the_chosen_one() {
     browser.post("/console/preferences", &chosen).await.assert_has(&["Who is this?"]);
     let wrong = [("language", "xx"), ("next", "/console/")];
     browser.post("/console/preferences", &wrong).await.assert_has(&["Who is this?"]);
+}
+
+/// Rejected rows say what is wrong with them in the language.
+#[tokio::test]
+async fn no_word_is_left_of_rejected_rows() {
+    let site = Site::start(&["--sample"]);
+    let mut client = Client::connect(&site.server.url).await;
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "x-brackets");
+    client.create(user("Zoé", vec![handle("zoe"), email("zoe@example.com")])).await.unwrap();
+    let mut pages = Vec::new();
+    for (name, text) in [
+        (
+            "emails.csv",
+            "name,email\nA,a@@example.org\nB,b@\nC,c d@example.org\nD,zoe@example.com\n\
+             E,@example.org\nF,f@example..org\n",
+        ),
+        ("handles.csv", "name,handle\nA,zoe\nB,b b\nC,admin\nD,d@@\nE,z0e\nF,\u{437}oe\n"),
+        (
+            "phones.csv",
+            "name,phone\nA,+1 2\nB,12\nC,+999 123456789\nD,+43 1 5123456 abc\n\
+             E,+14155552671123456\n",
+        ),
+        (
+            "times.csv",
+            "name,email,create_time\nA,ta@example.org,soon\nB,tb@example.org,2026-13-45\n\
+             C,tc@example.org,2026-01-01T12:00\nD,td@example.org,01/02/26\n",
+        ),
+        ("states.csv", "name,email,state\nA,sa@example.org,gone\nB,sb@example.org,deleted\n"),
+        ("urls.csv", "name,url\nA,not a url\nB,ftp://x\nC,https://\n"),
+        ("cells.csv", "name,email\nA,a@example.org,more,than\nB\nC,\"c@example.org\n"),
+        ("ids.csv", "user_id,name,email\nx,A,ia@example.org\n123,B,ib@example.org\n"),
+        (
+            "lines.jsonl",
+            "{\nnonsense\n[]\n{\"displayName\":\"a\",\"displayName\":\"b\"}\n{\"userId\":\"x\"}\n\
+             {\"identities\":[{\"identifier\":{\"email\":\"x\"}}]}\n\
+             {\"identities\":[{\"identifier\":{\"email\":\"zoe@example.com\"}}]}\n",
+        ),
+    ] {
+        let read = upload(&mut browser, name, text.as_bytes()).await;
+        pages.push(browser.get(&read.path).await);
+        if read.text.contains("/dry-run\"") {
+            let tried = browser.submit(&read, &format!("{}/dry-run", read.path), &[]).await;
+            pages.push(settled(&mut browser, tried).await);
+        }
+        pages.push(read);
+    }
+    assert_translated(lacking(&pages));
+}
+
+#[tokio::test]
+async fn a_word_is_translated_as_its_element_needs_it() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    browser.set_cookie("polynym_language", "de");
+    browser.get(&format!("{HOME}/bulk/new")).await.assert_has(&[">Zahl</option>"]);
 }
 
 #[tokio::test]

@@ -72,7 +72,11 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     other.assert_has(&["<del>search</del>", "<del>Joe</del>"]);
     let merged = browser.submit(&other, &pair.merge(), &[("reason", "Zoë asked")]).await;
     assert!(merged.path.starts_with(&format!("{USERS}/{}", pair.joe)), "{}", merged.path);
-    merged.assert_has(&["The users are merged.", "Undo the merge", "joseph@example.com"]);
+    merged.assert_has(&["The users are merged: <a", "Undo the merge", "joseph@example.com"]);
+    merged.assert_has(&[
+        &format!("users/{}/history\"><bdi>joseph@example.com</bdi></a> is a part of", pair.joseph),
+        &format!("users/{}\"><bdi>Joseph</bdi></a> now", pair.joe),
+    ]);
     let joe = pair.client.get(&pair.joseph).await.unwrap();
     assert_eq!((&joe.user_id, &*joe.display_name), (&pair.joe, "Joseph"));
     let joe = pair.joe.clone();
@@ -84,7 +88,11 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     undo.assert_has(&["What comes back", "Nothing: both users become what they were"]);
     run_both(&pair.site, &undo).await;
     let restored = browser.submit(&undo, &pair.unmerge(), &[]).await;
-    restored.assert_has(&["<h1 dir=\"auto\">Joseph", "payments"]);
+    restored.assert_has(&["<h1 dir=\"auto\">Joseph", "payments", "The merge is undone: <a"]);
+    restored.assert_has(&[
+        &format!("users/{}\"><bdi>Joseph</bdi></a> is a user of its own again", pair.joseph),
+        &format!("users/{}\"><bdi>Joe</bdi></a>.</p>", pair.joe),
+    ]);
     assert_eq!(pair.client.get(&joe).await.unwrap().display_name, "Joe");
 }
 
@@ -95,7 +103,7 @@ async fn a_form_that_is_sent_twice_merges_once() {
     let preview = browser.get(&pair.merge()).await;
     for _ in 0..2 {
         let merged = browser.submit(&preview, &pair.merge(), &[]).await;
-        merged.assert_has(&["The users are merged."]);
+        merged.assert_has(&["The users are merged: "]);
     }
     let joe = pair.joe.clone();
     assert_eq!(pair.history(&joe).await.len(), 2, "created, merged");
@@ -128,7 +136,7 @@ async fn what_changed_since_the_preview_is_shown_before_it_is_applied() {
     stale.assert_has(&["UpdateUser", "name: Joe → Joey"]);
     assert_eq!(pair.client.get(&pair.joseph).await.unwrap().user_id, pair.joseph);
 
-    browser.submit(&stale, &pair.merge(), &[]).await.assert_has(&["The users are merged."]);
+    browser.submit(&stale, &pair.merge(), &[]).await.assert_has(&["The users are merged: "]);
     let merged = pair.client.get(&pair.joe).await.unwrap();
     assert_eq!(names(&merged), ["joe@example.com", "joe", "joseph@example.com", "sepp"]);
 

@@ -317,7 +317,25 @@ async fn attributes_that_the_tenant_marks_find_users() {
         let found = found(&mut client, text).await;
         assert_eq!(found, [("Ann".to_owned(), FindWay::Attribute)], "{text}");
     }
-    assert!(names(&mut client, "K-4").await.is_empty());
+    // Two characters are no start, and numbers have none.
+    for text in ["K-", "7700", "-42", "K-4 2"] {
+        assert!(names(&mut client, text).await.is_empty(), "{text}");
+    }
+    for text in ["k-4", "550E8400"] {
+        let page = page(&mut client, typed(text)).await;
+        let reasons = &page.matches[0].reasons;
+        assert_eq!((page.matches.len(), reasons.len()), (1, 1), "{text}");
+        assert_eq!(
+            (&*reasons[0].attribute, &*reasons[0].value),
+            ("customer", &*format!("{text}*"))
+        );
+    }
+    let other = v1::attribute_value::Kind::StringValue("K-421".to_owned());
+    let mut ben = user("Ben", vec![handle("ben")]);
+    ben.attributes.insert("customer".to_owned(), v1::AttributeValue { kind: Some(other) });
+    client.create(ben).await.unwrap();
+    let both = names(&mut client, "K-42").await;
+    assert_eq!(both, ["Ann", "Ben"], "the whole value comes before its start");
 }
 
 #[tokio::test]

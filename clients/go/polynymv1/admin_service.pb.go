@@ -5147,7 +5147,7 @@ type ImportUsersResponse_Progress struct {
 	Line int64 `protobuf:"varint,1,opt,name=line,proto3" json:"line,omitempty"`
 	// Completed lines.
 	Lines int64 `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
-	// Users that were created, or restored after an undo, or with `validate_only` would be.
+	// Users that were created or, with `validate_only`, would be. Without those that were restored.
 	Created int64 `protobuf:"varint,3,opt,name=created,proto3" json:"created,omitempty"`
 	// Users and tenants that existed already.
 	Existing int64 `protobuf:"varint,4,opt,name=existing,proto3" json:"existing,omitempty"`
@@ -5158,7 +5158,9 @@ type ImportUsersResponse_Progress struct {
 	// Merged users without their primary. Counted at the end of the import: a primary may follow.
 	Orphans int64 `protobuf:"varint,7,opt,name=orphans,proto3" json:"orphans,omitempty"`
 	// Users that were changed or, with `validate_only`, would be.
-	Changed       int64 `protobuf:"varint,8,opt,name=changed,proto3" json:"changed,omitempty"`
+	Changed int64 `protobuf:"varint,8,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Users that an undo had deleted and that were restored or, with `validate_only`, would be.
+	Restored      int64 `protobuf:"varint,9,opt,name=restored,proto3" json:"restored,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5245,6 +5247,13 @@ func (x *ImportUsersResponse_Progress) GetOrphans() int64 {
 func (x *ImportUsersResponse_Progress) GetChanged() int64 {
 	if x != nil {
 		return x.Changed
+	}
+	return 0
+}
+
+func (x *ImportUsersResponse_Progress) GetRestored() int64 {
+	if x != nil {
+		return x.Restored
 	}
 	return 0
 }
@@ -6500,11 +6509,11 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\aBlocker\x12!\n" +
 	"\foperation_id\x18\x01 \x01(\tR\voperationId\x12\x16\n" +
 	"\x06caller\x18\x02 \x01(\tR\x06caller\x12\x16\n" +
-	"\x06method\x18\x03 \x01(\tR\x06method\"\xde\x05\n" +
+	"\x06method\x18\x03 \x01(\tR\x06method\"\xfa\x05\n" +
 	"\x13ImportUsersResponse\x12D\n" +
 	"\bprogress\x18\x01 \x01(\v2(.polynym.v1.ImportUsersResponse.ProgressR\bprogress\x12@\n" +
 	"\arejects\x18\x02 \x03(\v2&.polynym.v1.ImportUsersResponse.RejectR\arejects\x12@\n" +
-	"\achanges\x18\x03 \x03(\v2&.polynym.v1.ImportUsersResponse.ChangeR\achanges\x1a\xd4\x01\n" +
+	"\achanges\x18\x03 \x03(\v2&.polynym.v1.ImportUsersResponse.ChangeR\achanges\x1a\xf0\x01\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\x03R\x04line\x12\x14\n" +
 	"\x05lines\x18\x02 \x01(\x03R\x05lines\x12\x18\n" +
@@ -6513,7 +6522,8 @@ const file_polynym_v1_admin_service_proto_rawDesc = "" +
 	"\brejected\x18\x05 \x01(\x03R\brejected\x12\x18\n" +
 	"\askipped\x18\x06 \x01(\x03R\askipped\x12\x18\n" +
 	"\aorphans\x18\a \x01(\x03R\aorphans\x12\x18\n" +
-	"\achanged\x18\b \x01(\x03R\achanged\x1af\n" +
+	"\achanged\x18\b \x01(\x03R\achanged\x12\x1a\n" +
+	"\brestored\x18\t \x01(\x03R\brestored\x1af\n" +
 	"\x06Change\x12\x12\n" +
 	"\x04line\x18\x01 \x01(\x03R\x04line\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12/\n" +

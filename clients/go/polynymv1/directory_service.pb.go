@@ -96,7 +96,8 @@ const (
 	FindWay_FIND_WAY_HELD_IDENTIFIER FindWay = 2
 	// As the id of the user, or of a user who was merged into it.
 	FindWay_FIND_WAY_USER_ID FindWay = 3
-	// As the value of an attribute that the tenant defines with `find`.
+	// As the value of an attribute that the tenant defines with `find`, or as the start of a text of one: at least 3
+	// characters without white space.
 	FindWay_FIND_WAY_ATTRIBUTE FindWay = 4
 	// As words of the display name, in any order; the last one may go on.
 	FindWay_FIND_WAY_NAME FindWay = 5
@@ -1336,8 +1337,8 @@ type FindReading struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The way.
 	Way FindWay `protobuf:"varint,1,opt,name=way,proto3,enum=polynym.v1.FindWay" json:"way,omitempty"`
-	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute; the words, without accents
-	// and case; or the start of the address.
+	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute, or its start and `*`; the
+	// words, without accents and case; or the start of the address.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The country as of which a national phone number was read. Otherwise empty.
 	Region string `protobuf:"bytes,3,opt,name=region,proto3" json:"region,omitempty"`

@@ -2,6 +2,7 @@
 
 use polynym_proto::v1;
 use prost_types::Timestamp;
+use v1::identifier::Kind;
 use v1::recorded_value::Recorded;
 use v1::{AttributeValue, ChangeSet, Identity, RecordedValue, State, UserState};
 
@@ -55,11 +56,9 @@ impl Forms {
             .fields
             .iter()
             .map(|change| line(&change.path, value(&change.before), value(&change.after)));
-        let marked = |own: &Option<Identity>| own.as_ref().map(identity);
-        let identities = set
-            .identities
-            .iter()
-            .map(|change| line("identity", marked(&change.before), marked(&change.after)));
+        let identities = identity_changes(set)
+            .into_iter()
+            .map(|[before, after]| line("identity", before.map(identity), after.map(identity)));
         let holds = set.holds.iter().map(|change| {
             let name = identifier(change.identifier.as_ref());
             let until = |end: Option<&Timestamp>| {
@@ -95,6 +94,55 @@ impl Forms {
     }
 }
 
+/// The identities before and after each change of a set. One that another replaced is one change.
+fn identity_changes(set: &ChangeSet) -> Vec<[Option<&Identity>; 2]> {
+    let replaced = replaced(set);
+    let is_new = |own: &Identity| replaced.iter().any(|[_, new]| std::ptr::eq(*new, own));
+    let changes = set.identities.iter().filter_map(|change| {
+        match (change.before.as_ref(), change.after.as_ref()) {
+            (None, Some(after)) if is_new(after) => None,
+            (Some(before), None) => {
+                let own = replaced.iter().find(|[old, _]| std::ptr::eq(*old, before));
+                Some([Some(before), own.map(|[_, new]| *new)])
+            }
+            (before, after) => Some([before, after]),
+        }
+    });
+    changes.collect()
+}
+
+/// The identities of a change that others replaced, with these: the only one that was removed and
+/// the only one that was added, of a kind or of all.
+pub fn replaced(set: &ChangeSet) -> Vec<[&Identity; 2]> {
+    let removed = set.identities.iter().filter(|change| change.after.is_none());
+    let removed: Vec<_> = removed.filter_map(|change| change.before.as_ref()).collect();
+    let added = set.identities.iter().filter(|change| change.before.is_none());
+    let added: Vec<_> = added.filter_map(|change| change.after.as_ref()).collect();
+    if let ([old], [new]) = (&removed[..], &added[..]) {
+        return vec![[*old, *new]];
+    }
+    let only = |all: &[&'_ Identity], kind: &Identity| {
+        all.iter().filter(|own| is_alike(own, kind)).count() == 1
+    };
+    let pairs = removed.iter().filter(|old| only(&removed, old)).filter_map(|old| {
+        let new = added.iter().find(|new| is_alike(new, old) && only(&added, new))?;
+        Some([*old, *new])
+    });
+    pairs.collect()
+}
+
+/// Whether two identities are of one kind, and accounts of one provider.
+fn is_alike(one: &Identity, other: &Identity) -> bool {
+    let kind = |own: &Identity| own.identifier.as_ref().and_then(|own| own.kind.clone());
+    match (kind(one), kind(other)) {
+        (Some(Kind::Social(one)), Some(Kind::Social(other))) => one.provider == other.provider,
+        (one, other) => {
+            let kinds = [one, other].map(|kind| kind.as_ref().map(std::mem::discriminant));
+            kinds[0] == kinds[1]
+        }
+    }
+}
+
 /// An identity with its marks, such as `handle:joe (primary, not verified)`.
 fn identity(own: &Identity) -> String {
     let primary = if own.primary { "primary, " } else { "" };
@@ -113,7 +161,6 @@ fn identifier(message: Option<&v1::Identifier>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use v1::identifier::Kind;
 
     const FORMS: Forms = Forms {
         value: |value| format!("{:?}", value.kind),
@@ -166,5 +213,29 @@ mod tests {
         assert_eq!(lines.iter().map(texts).collect::<Vec<_>>(), expected);
         let labels = ["display_name", "attributes.team", "primary.email", "state"].map(label);
         assert_eq!(labels, ["display name", "team", "primary email", "state"]);
+    }
+    #[test]
+    fn an_identity_that_another_replaced_is_one_line() {
+        let email = |text: &str| Identity {
+            identifier: Some(v1::Identifier { kind: Some(Kind::Email(text.to_owned())) }),
+            ..Default::default()
+        };
+        let handle = |text: &str| Identity {
+            identifier: Some(v1::Identifier { kind: Some(Kind::Handle(text.to_owned())) }),
+            ..Default::default()
+        };
+        let lost = |own: Identity| v1::IdentityChange { before: Some(own), after: None };
+        let got = |own: Identity| v1::IdentityChange { before: None, after: Some(own) };
+        let lines = |identities: Vec<v1::IdentityChange>| {
+            let lines = FORMS.lines(&ChangeSet { identities, ..Default::default() });
+            let sides = lines.into_iter().map(|line| (line.before, line.after));
+            sides.map(|(before, after)| (before.is_some(), after.is_some())).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(vec![got(email("b")), lost(email("a"))]), [(true, true)]);
+        assert_eq!(lines(vec![lost(email("a")), got(handle("b"))]), [(true, true)]);
+        let two = vec![lost(email("a")), got(email("b")), got(handle("c"))];
+        assert_eq!(lines(two), [(true, true), (false, true)]);
+        let unclear = vec![lost(email("a")), got(email("b")), got(email("c"))];
+        assert_eq!(lines(unclear), [(true, false), (false, true), (false, true)]);
     }
 }

@@ -30,6 +30,7 @@ export const PAGES_BY_ROLE = {
     "users/USER/inbox",
     "audit",
     "operations/none",
+    "operations/none/users",
     "search/SEARCH/columns",
     "search/SEARCH/export?format=csv",
     "audit/export?format=csv",

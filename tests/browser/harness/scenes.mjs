@@ -209,6 +209,7 @@ const lists = (made) => ({
   "audit, nothing": at(`${HOME}/audit?from=2020-01-01&to=2020-01-02`),
   "audit, live": opening(at(`${HOME}/audit`), "a[href*='live']"),
   "an operation": at(`${HOME}/operations/${OPERATIONS[0]}`),
+  "users of an operation": at(`${HOME}/operations/${OPERATIONS[0]}/users`),
   "no operation": at(`${HOME}/operations/none`),
   "an undoing": at(`${HOME}/operations/${OPERATIONS[0]}/undo`),
   "an undone operation": sent(`${HOME}/operations/${OPERATIONS[1]}/undo`, {}),

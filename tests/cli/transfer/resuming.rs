@@ -94,7 +94,10 @@ fn an_undone_import_can_be_repeated() {
     for operation in ["second", "first"] {
         let again =
             import(&server, folder.path(), &["--operation-id", operation], lines.as_bytes());
-        let expected = if operation == "second" { "4 imported, 0" } else { "0 imported, 4" };
+        let expected = match operation {
+            "second" => "0 imported, 4 restored, 0 there already",
+            _ => "0 imported, 4 there already",
+        };
         assert!(again.status.success(), "{}", stderr(&again));
         assert!(stdout(&again).starts_with(expected), "{}", stdout(&again));
         assert_eq!(states(), wanted);

@@ -52,11 +52,17 @@ async fn an_import_is_undone_mended_and_made_again() {
 
     // The mended file restores the same users.
     let mended = text.replace("Zoë Wrong", "Zoë Right");
+    let mended = format!("{mended}xia@example.com,Xia\n");
     let page = upload(&mut browser, "mended.csv", mended.as_bytes()).await;
+    let numbers = |page: &Answer| {
+        ["New users", "Restored users", "Rejected lines"].map(|name| count(page, name))
+    };
     let page = act(&mut browser, &page, "dry-run", &[]).await;
-    assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (2, 0));
+    assert_eq!(numbers(&page), [1, 2, 0]);
+    page.assert_has(&["1 new, 2 restored, 0 changed"]);
     let page = act(&mut browser, &page, "run", &[]).await;
-    assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (2, 0));
+    assert_eq!(numbers(&page), [1, 2, 0]);
+    browser.get(&format!("{HOME}/")).await.assert_has(&["1 new, 2 restored, 0 changed"]);
     browser.get(&zoe).await.assert_has(&["Zoë Right"]);
     assert_eq!(user_page(&mut browser, "zoe@example.com").await, zoe);
 }

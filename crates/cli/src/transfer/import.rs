@@ -81,7 +81,7 @@ async fn import(command: Import) -> Result<(), Failure> {
         Err(failure @ (Failure::Usage(_) | Failure::Config(_))) => Err(failure),
         Err(failure) => {
             eprintln!("interrupted after {} lines: {RESUME_ADVICE}", progress.lines);
-            if progress.created + progress.changed > 0 {
+            if progress.created + progress.restored + progress.changed > 0 {
                 eprintln!("--operation-id {} makes both one operation", session.operation_id());
             }
             Err(failure)

@@ -74,14 +74,15 @@ pub struct Summary<'a> {
 impl Summary<'_> {
     /// Prints the result. Fails if lines were rejected.
     pub fn print(&self) -> Result<(), Failure> {
-        let Progress { created, changed, existing, skipped, orphans, .. } = self.progress;
+        let Progress { created, restored, changed, existing, skipped, orphans, .. } = self.progress;
         let rejected = self.progress.rejected + self.rejected_here;
         let has_rejects = rejected > 0 || skipped > 0 || orphans > 0;
         let path = self.rejects.display().to_string();
         if self.json {
             let file = has_rejects.then_some(&path);
             output::print_json(&serde_json::json!({
-                "created": created, "changed": changed, "existing": existing, "rejected": rejected,
+                "created": created, "restored": restored, "changed": changed,
+                "existing": existing, "rejected": rejected,
                 "skipped_identities": skipped, "orphans": orphans, "rejects": file,
                 "dry_run": self.dry_run, "operation_id": self.operation_id,
                 "reasons": self.reasons,
@@ -97,6 +98,9 @@ impl Summary<'_> {
         } else {
             let verb = if self.dry_run { "would be " } else { "" };
             let mut text = format!("{}{created} {verb}imported", self.changes);
+            if restored > 0 {
+                text += &format!(", {restored} {verb}restored");
+            }
             if changed > 0 {
                 text += &format!(", {changed} {verb}changed");
             }
@@ -117,7 +121,7 @@ impl Summary<'_> {
             text += &tally_text(&self.tally);
             text += &notes_text(&self.notes);
             output::print(&format!("{text}\n"))?;
-            if !self.dry_run && created + changed > 0 {
+            if !self.dry_run && created + restored + changed > 0 {
                 eprintln!("`polynym undo {}` undoes it", self.operation_id);
             }
         }

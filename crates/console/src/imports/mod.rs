@@ -42,15 +42,25 @@ pub fn shown(text: &str) -> String {
 
 /// Advice for the command line, in the words of the console, without the names of rules.
 pub fn advice(text: &str) -> String {
-    const WORDS: [(&str, &str); 12] = [
+    const WORDS: [(&str, &str); 13] = [
         ("gunzip -c FILE | polynym import - --format csv", "unpack it first"),
         ("zstdcat FILE | polynym import - --format csv", "unpack it first"),
         ("bzcat FILE | polynym import - --format csv", "unpack it first"),
         ("xzcat FILE | polynym import - --format csv", "unpack it first"),
         ("add --encoding ", "choose the encoding "),
+        (
+            "day or month first? add --locale, such as ",
+            "day or month first? choose how numbers and dates are written, such as ",
+        ),
         ("add --locale, such as ", "choose how numbers and dates are written, such as "),
-        (", --map social.PROVIDER=COLUMN", ""),
-        ("or omit --phones strict", "or also take national numbers"),
+        (
+            "map its column as an account, --map social.PROVIDER=COLUMN",
+            "map its column as an account",
+        ),
+        (
+            "write it with + and its calling code, or omit --phones strict",
+            "write it with + and its calling code, or also take national numbers",
+        ),
         ("--map FIELD=COLUMN,... says which is which, and --inspect proposes it", "choose one"),
         ("--map ", ""),
         ("--match ", ""),
@@ -66,23 +76,29 @@ pub fn advice(text: &str) -> String {
 
 /// Advice to map a column as a list, in the words of the console.
 fn of_list(text: &str) -> String {
-    let parts = text.split_once("map it as a list, --map '").and_then(|(before, rest)| {
+    const LIST: &str = "the cell has several values: map it as a list, --map '";
+    let parts = text.split_once(LIST).and_then(|(before, rest)| {
         let (field, after) = rest.split_once("=COLUMN'")?;
         Some((before, field.split_once('[')?.1.trim_end_matches(']'), after))
     });
     parts.map_or_else(
         || text.to_owned(),
         |(before, sign, after)| {
-            format!("{before}type {sign} as the separator of several values of the column{after}")
+            format!(
+                "{before}the cell has several values: type {sign} as the separator of several \
+                 values of the column{after}"
+            )
         },
     )
 }
 
-/// A text without the name of the rule that a value breaks: `rule email-at-repeated; `.
+/// A text without the name of the rule that a value breaks: `rule email-at-repeated; `, or
+/// `rule email-at-repeated at character 3; `.
 fn without_rule(text: &str) -> String {
     let parts = text.split_once(": rule ").and_then(|(before, rest)| {
         let (rule, after) = rest.split_once("; ")?;
-        (!rule.contains(' ')).then_some((before, after))
+        let name = rule.split_once(" at character ").map_or(rule, |(name, _)| name);
+        (!name.contains(' ')).then_some((before, after))
     });
     parts.map_or_else(|| text.to_owned(), |(before, after)| format!("{before}: {after}"))
 }
@@ -103,6 +119,8 @@ mod tests {
         );
         let rule = "not a valid email: rule email-at-repeated; keep only one @";
         assert_eq!(advice(rule), "not a valid email: keep only one @");
+        let rule = rule.replace(';', " at character 3;");
+        assert_eq!(advice(&rule), "not a valid email: keep only one @");
         assert_eq!(shown(&"é".repeat(300)).chars().count(), MAX_SHOWN_CHARS + 1);
     }
 }

@@ -90,13 +90,12 @@ impl Outcome {
 
     /// Whether an import would change something. One that was stopped may.
     pub const fn changes_something(&self) -> bool {
-        let Progress { created, changed, .. } = self.progress;
-        self.error.is_empty() && (created + changed > 0 || self.was_stopped)
+        self.error.is_empty() && (self.has_changed() || self.was_stopped)
     }
 
-    /// Whether an import has created or changed users.
+    /// Whether an import has created, restored or changed users.
     pub const fn has_changed(&self) -> bool {
-        self.progress.created + self.progress.changed > 0
+        self.progress.created + self.progress.restored + self.progress.changed > 0
     }
 
     /// Whether there are rejects to download.

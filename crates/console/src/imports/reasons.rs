@@ -2,7 +2,7 @@
 
 /// A reason in words; a reason that is not known stays as it is.
 pub fn words(reason: &str) -> String {
-    const WORDS: [(&str, &str); 14] = [
+    const WORDS: [(&str, &str); 15] = [
         ("IDENTIFIER_INVALID", "Not in the form of such a value"),
         ("IDENTITY_TAKEN", "Belongs to another user"),
         ("IDENTITY_HELD", "Belonged to another user until recently"),
@@ -11,6 +11,7 @@ pub fn words(reason: &str) -> String {
         ("IDENTIFIER_DUPLICATE", "Twice in one row"),
         ("USER_EXISTS", "The user exists already, with other values"),
         ("USER_DELETED", "The user was deleted"),
+        ("USER_ID_INVALID", "Not the id of a user"),
         ("LINE_AMBIGUOUS", "Fits several users"),
         ("LINE_INVALID", "Cannot be read"),
         ("FIELD_INVALID", "A value that is not allowed"),

@@ -7,9 +7,13 @@ use v1::ChangeSet;
 
 use super::Time;
 use super::person::{People, Person};
-use super::text::shorten;
-use super::user;
+use super::text::{cut, shorten};
+use super::{identity, user};
 
+/// The most sentences about replaced identities of an event.
+const MAX_REPLACED: usize = 3;
+/// The characters of an identifier in such a sentence.
+const MAX_IDENTIFIER: usize = 100;
 /// The maximum characters of a value.
 const MAX_VALUE: usize = 500;
 /// The bytes of all changes on a page. If they are more, each event has a share.
@@ -46,6 +50,8 @@ pub struct EventView {
     pub operation: String,
     /// The other user that the change concerns.
     pub other: Option<Person>,
+    /// The identities that others replaced, with these.
+    pub replaced: Vec<[String; 2]>,
     /// Whether values of a purged user were removed.
     pub is_redacted: bool,
     /// The changes.
@@ -133,6 +139,7 @@ impl EventView {
             reason: event.reason.clone(),
             operation: event.operation_id.clone(),
             other: set.and_then(|set| people.other(&set.other_user_id)),
+            replaced: set.map(replaced).unwrap_or_default(),
             is_redacted: set.is_some_and(|set| set.redacted),
             changes,
             omitted: 0,
@@ -200,6 +207,13 @@ fn cut_to_bytes(text: &mut String, most: usize) -> bool {
     });
     let count = count.count();
     shorten(text, count)
+}
+
+/// The identities that others replaced in a change, with these.
+fn replaced(set: &ChangeSet) -> Vec<[String; 2]> {
+    let value = |own: &v1::Identity| cut(identity::value(own.identifier.as_ref()), MAX_IDENTIFIER);
+    let pairs = change::replaced(set).into_iter().map(|pair| pair.map(value));
+    pairs.take(MAX_REPLACED).collect()
 }
 
 /// The changes of a set, with their whole values.

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::pattern::Pattern;
+use crate::views::text::capitalized;
 
 /// The messages of a language.
 #[derive(Debug, Default)]
@@ -57,8 +58,22 @@ impl Catalogue {
         self.entries.get(message).copied()
     }
 
-    /// The translation of words, with the data in them.
+    /// The translation of words, with the data in them. An error is a sentence on some pages, and
+    /// a part of one on others: each form finds the message of the other.
     pub fn words(&self, words: &str) -> Option<String> {
+        self.same_words(words).or_else(|| match words.strip_suffix('.') {
+            Some(part) => {
+                let found = self.same_words(&with_first(part, |c| c.to_lowercase().collect()))?;
+                Some(capitalized(&found) + ".")
+            }
+            None => {
+                let found = self.same_words(&format!("{}.", capitalized(words)))?;
+                Some(found.trim_end_matches('.').to_owned())
+            }
+        })
+    }
+
+    fn same_words(&self, words: &str) -> Option<String> {
         if let Some(translation) = self.entries.get(words) {
             return Some((*translation).to_owned());
         }
@@ -114,6 +129,13 @@ pub fn pieces(translation: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// A text with another first character.
+fn with_first(text: &str, change: impl Fn(char) -> String) -> String {
+    let mut chars = text.chars();
+    let first = chars.next().map(change).unwrap_or_default();
+    first + chars.as_str()
+}
+
 /// A translation with its data.
 fn filled(translation: &str, data: &[String]) -> String {
     let text = pieces(translation).into_iter().map(|piece| match piece {
@@ -141,6 +163,15 @@ mod tests {
         assert_eq!(catalogue.words("some days ago"), None);
         assert_eq!(catalogue.words("The days of {2} is <b>").as_deref(), Some("<b>: Tage von {2}"));
         assert_eq!(catalogue.words("The name of x is y"), None, "a part is no word");
+    }
+
+    #[test]
+    fn sentences_and_parts_of_sentences_find_each_other() {
+        let catalogue = Catalogue::of("The {w} is gone.\n  {} fehlt.\na day\n  ein Tag\n");
+        let words = |text: &str| catalogue.words(text);
+        assert_eq!(words("the a day is gone").as_deref(), Some("ein Tag fehlt"));
+        assert_eq!(words("A day.").as_deref(), Some("Ein Tag."));
+        assert_eq!(words("A night."), None);
     }
 
     #[test]

@@ -200,7 +200,8 @@ impl<'p> Writer<'p> {
 
     fn words(&mut self, marked: &str) {
         let words = unescaped(marked.trim_matches(is_mark));
-        let found = self.catalogue.words(&words);
+        let own = self.catalogue.message(self.element, &words).map(str::to_owned);
+        let found = own.or_else(|| self.catalogue.words(&words));
         let words = words.strip_prefix("[verb] ").unwrap_or(&words);
         match found.or_else(|| self.catalogue.words(words)) {
             Some(_) if self.language == Language::Brackets => self.bracketed(words),

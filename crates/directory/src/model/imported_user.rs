@@ -86,6 +86,8 @@ pub struct Imported {
 pub enum Effect {
     /// It was created.
     Created,
+    /// An undo had deleted it, and the line restored it.
+    Restored,
     /// It was there, and these differences were made.
     Changed(Box<ChangeSet>),
     /// It was there already.

@@ -169,7 +169,7 @@ fn restore(
     let mut transitions = vec![UserTransition::new(before, after)];
     transitions.extend(import::givers(mutation, id, &kept.identities, undone));
     let write_set = plan_writes(mutation, read_set, transitions, ClaimDiff::new())?;
-    let report = MutationReport::Imported(Imported { effect: Effect::Created, skipped });
+    let report = MutationReport::Imported(Imported { effect: Effect::Restored, skipped });
     Ok(WriteSet { report, ..write_set })
 }
 

@@ -15,6 +15,12 @@ impl Filter {
         Self::of(Subject::Field(Field::Attribute(name.to_owned()), ranges))
     }
 
+    /// Users with a text of an attribute that starts with one of these.
+    pub fn of_attribute_starts(name: &str, starts: &[String]) -> Self {
+        let ranges = starts.iter().map(|start| Range::prefix(start)).collect();
+        Self::of(Subject::Field(Field::Attribute(name.to_owned()), Range::distinct(ranges)))
+    }
+
     /// Users with an identity of a kind whose canonical value starts with one of these texts.
     pub fn of_starts(kind: Kind, starts: Vec<String>) -> Self {
         Self::of(Subject::IdentityPrefix(kind, starts))

@@ -123,6 +123,7 @@ impl Report {
         progress.lines += 1;
         match outcome.effect {
             Some(Effect::Created) => progress.created += 1,
+            Some(Effect::Restored) => progress.restored += 1,
             Some(Effect::Changed(_)) => progress.changed += 1,
             Some(Effect::Unchanged) => progress.existing += 1,
             None => progress.rejected += 1,
@@ -208,12 +209,14 @@ fn owner(error: &Error) -> String {
 
 impl Drop for Report {
     fn drop(&mut self) {
-        let Progress { lines, created, changed, existing, rejected, orphans, .. } = self.progress;
+        let Progress { lines, created, restored, changed, existing, .. } = self.progress;
+        let Progress { rejected, orphans, .. } = self.progress;
         tracing::info!(
             caller = self.caller,
             tenant = self.tenant,
             lines,
             created,
+            restored,
             changed,
             existing,
             rejected,

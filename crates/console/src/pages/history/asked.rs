@@ -5,9 +5,11 @@ use std::time::SystemTime;
 use polynym_presentation::event::KINDS;
 use polynym_presentation::time;
 use polynym_proto::v1;
+use prost_types::Timestamp;
 use url::form_urlencoded::{self, Serializer};
 
 use super::period::{PAGE_SIZE, Period};
+use super::wanted::Wanted;
 use crate::failure::Failure;
 use crate::form::Form;
 use crate::short_id::ShortId;
@@ -16,7 +18,9 @@ use crate::visit::Visit;
 /// The prefix of a kept query for changes. Kept searches do not have it.
 const MARK: &str = "changes?";
 /// The fields of the form.
-const FIELDS: [&str; 6] = ["caller", "operation", "reason", "from", "to", "kind"];
+const FIELDS: [&str; 7] = ["user", "caller", "operation", "reason", "from", "to", "kind"];
+/// The name of both ends of a period as one field.
+const PERIOD: &str = "period";
 /// The seconds of a day.
 const DAY: i64 = 86_400;
 /// The periods to choose: the name, the days before today at which they begin, and those at which
@@ -27,6 +31,8 @@ const PERIODS: [(&str, i64, Option<i64>); 3] =
 /// The fields of the form, as typed.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
+    /// The id of the only user; empty for all.
+    pub user: String,
     pub caller: String,
     pub operation: String,
     pub reason: String,
@@ -37,8 +43,16 @@ pub struct Asked {
 pub struct Chip {
     pub label: &'static str,
     pub value: String,
+    /// Whether the value is words.
+    pub is_words: bool,
     /// The name of the field.
     pub field: &'static str,
+}
+
+/// A period to choose.
+pub struct PeriodChoice {
+    pub name: &'static str,
+    pub is_chosen: bool,
 }
 
 impl Asked {
@@ -48,14 +62,24 @@ impl Asked {
         for name in FIELDS {
             form.get(name).clone_into(asked.field(name));
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let chosen = PERIODS.iter().find(|(name, ..)| *name == form.get("period"));
+        let chosen = PERIODS.iter().find(|(name, ..)| *name == form.get(PERIOD));
         if let Some((_, from, to)) = chosen {
-            let today = i64::try_from(now.as_secs()).unwrap_or_default() / DAY;
+            let today = today();
             asked.period.from = day(today - from);
             asked.period.to = to.map(|to| day(today - to)).unwrap_or_default();
         }
         asked
+    }
+
+    /// The name of the period to choose that is asked for; none if it is another one.
+    fn chosen_period(&self) -> Option<&'static str> {
+        let (from, to) = (self.period.begin().ok()?, self.period.end().ok()?);
+        let today = today();
+        let begin = |day: i64| Timestamp { seconds: (today - day) * DAY, nanos: 0 };
+        let found = PERIODS
+            .iter()
+            .find(|(_, first, end)| (from, to) == (Some(begin(*first)), end.map(begin)));
+        found.map(|(name, ..)| *name)
     }
 
     /// Those that a session keeps under an id.
@@ -80,14 +104,16 @@ impl Asked {
         }
     }
 
-    /// The same without a field.
+    /// The same without a field; without both ends of a period.
     pub fn without(mut self, name: &str) -> Self {
-        self.field(name).clear();
+        let names = if name == PERIOD { &["from", "to"][..] } else { &[name] };
+        names.iter().for_each(|name| self.field(name).clear());
         self
     }
 
     fn field(&mut self, name: &str) -> &mut String {
         match name {
+            "user" => &mut self.user,
             "caller" => &mut self.caller,
             "operation" => &mut self.operation,
             "reason" => &mut self.reason,
@@ -99,6 +125,7 @@ impl Asked {
 
     fn value(&self, name: &str) -> &str {
         match name {
+            "user" => &self.user,
             "caller" => &self.caller,
             "operation" => &self.operation,
             "reason" => &self.reason,
@@ -108,17 +135,31 @@ impl Asked {
         }
     }
 
-    /// The fields that leave changes out.
-    pub fn chips(&self) -> Vec<Chip> {
-        let labels = ["Caller", "Operation", "Reason has", "From", "To", "Kind"];
-        let chip = |(field, label): (&'static str, &'static str)| {
-            let value = match field {
-                "kind" => self.kind_word().to_owned(),
-                _ => self.value(field).to_owned(),
-            };
-            Chip { label, value, field }
+    /// The fields that leave changes out; the user by name.
+    pub fn chips(&self, user_name: &str) -> Vec<Chip> {
+        let labels = ["User", "Caller", "Operation", "Reason has", "From", "To", "Kind"];
+        let chosen = self.chosen_period();
+        let chip = |(field, label): (&'static str, &'static str)| match (field, chosen) {
+            ("from", Some(name)) => {
+                let (value, label) = (name.to_owned(), "Period");
+                Chip { label, value, is_words: true, field: PERIOD }
+            }
+            ("to", Some(_)) => Chip { label, value: String::new(), is_words: false, field },
+            ("user", _) if !self.user.is_empty() => {
+                Chip { label, value: user_name.to_owned(), is_words: false, field }
+            }
+            ("kind", _) => {
+                Chip { label, value: self.kind_word().to_owned(), is_words: true, field }
+            }
+            _ => Chip { label, value: self.value(field).to_owned(), is_words: false, field },
         };
         FIELDS.into_iter().zip(labels).map(chip).filter(|chip| !chip.value.is_empty()).collect()
+    }
+
+    /// The fields that are given, without the user.
+    pub fn others(&self) -> Vec<(&'static str, &str)> {
+        let all = FIELDS.into_iter().map(|name| (name, self.value(name)));
+        all.filter(|(name, value)| *name != "user" && !value.is_empty()).collect()
     }
 
     /// The kind in words; empty for all.
@@ -129,9 +170,10 @@ impl Asked {
         known.map_or("", |words| words.word)
     }
 
-    /// The names of the periods to choose.
-    pub fn periods(&self) -> [&'static str; 3] {
-        PERIODS.map(|(name, ..)| name)
+    /// The periods to choose.
+    pub fn periods(&self) -> [PeriodChoice; 3] {
+        let chosen = self.chosen_period();
+        PERIODS.map(|(name, ..)| PeriodChoice { name, is_chosen: chosen == Some(name) })
     }
 
     /// Whether they leave changes out.
@@ -143,8 +185,8 @@ impl Asked {
     ///
     /// # Errors
     /// A time is none.
-    pub fn request(&self, tenant: &str) -> Result<v1::ListEventsRequest, Failure> {
-        Ok(v1::ListEventsRequest {
+    pub fn request(&self, tenant: &str) -> Result<Wanted, Failure> {
+        let events = v1::ListEventsRequest {
             tenant: tenant.to_owned(),
             from: self.period.begin()?,
             to: self.period.end()?,
@@ -154,22 +196,15 @@ impl Asked {
             reason: self.reason.clone(),
             page_token: String::new(),
             page_size: PAGE_SIZE,
-        })
+        };
+        Ok(Wanted { events, user_id: self.user.clone() })
     }
 }
 
-/// Whether a call lists an event, as the API decides it.
-pub fn lists(request: &v1::ListEventsRequest, event: &v1::Event) -> bool {
-    let is_or_any = |wanted: &str, given: &str| wanted.is_empty() || wanted == given;
-    let time = |time: &prost_types::Timestamp| (time.seconds, time.nanos);
-    let at = event.time.as_ref().map(time);
-    let reason = request.reason.to_lowercase();
-    is_or_any(&request.caller, &event.caller)
-        && is_or_any(&request.operation_id, &event.operation_id)
-        && (reason.is_empty() || event.reason.to_lowercase().contains(&reason))
-        && (request.types.is_empty() || request.types.contains(&event.event_type().into()))
-        && request.from.as_ref().is_none_or(|from| at >= Some(time(from)))
-        && request.to.as_ref().is_none_or(|to| at < Some(time(to)))
+/// The number of the present day since 1970.
+fn today() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_secs()).unwrap_or_default() / DAY
 }
 
 /// A day, such as `2026-01-31`, by its number since 1970.
@@ -196,7 +231,7 @@ mod tests {
     #[test]
     fn an_event_is_listed_if_it_has_all_that_is_asked_for() {
         let asked = |fields: &[(&str, &str)]| {
-            lists(&Asked::of_form(&Form::of(fields)).request("a").unwrap(), &event())
+            Asked::of_form(&Form::of(fields)).request("a").unwrap().has(&event())
         };
         let created = i32::from(v1::EventType::UserCreated).to_string();
         let updated = i32::from(v1::EventType::UserUpdated).to_string();

@@ -1,28 +1,24 @@
 //! The audit: who did what, over all users of a tenant, the newest first; or what one caller did,
 //! or what belonged to an operation.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use askama::Template;
-use axum::extract::{Path, Query};
-use polynym_access::Role;
+use http::StatusCode;
+use locality_uuid::LocalityId;
 use polynym_client::Client;
 use polynym_presentation::event;
-use polynym_proto::v1;
 use serde::Deserialize;
 
 use super::asked::Asked;
-use super::audit_live;
 use super::period::{PAGE_SIZE, Period};
-use crate::failure::Failure;
-use crate::form::Form;
-use crate::frame::Frame;
-use crate::render::{Page, redirect, render};
+use super::wanted::Wanted;
+use super::{audit_live, user};
+use crate::pages::user::choose;
+use crate::prelude::*;
 use crate::short_id::ShortId;
-use crate::views::Commands;
 use crate::views::audit::{Day, Lines};
-use crate::visit::Visit;
-use crate::words::filters;
+use crate::views::person::People;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
@@ -41,6 +37,15 @@ pub struct Changes {
     pub unreadable: usize,
 }
 
+impl Changes {
+    /// Their callers: some of them.
+    fn callers(&self) -> Vec<String> {
+        let lines = self.days.iter().flat_map(|day| &day.lines);
+        let callers: BTreeSet<_> = lines.map(|line| &line.caller).collect();
+        callers.into_iter().take(PAGE_SIZE as usize).cloned().collect()
+    }
+}
+
 /// The query of the audit.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -56,6 +61,12 @@ pub struct Position {
 struct AuditPage {
     frame: Frame,
     asked: Asked,
+    /// The name of the only user.
+    user_name: String,
+    /// The callers of the page.
+    callers: Vec<String>,
+    /// What a name of a user means.
+    choice: Choice,
     period: Period,
     changes: Changes,
     /// The address of the first page.
@@ -78,11 +89,61 @@ pub async fn all(
     show(visit, tenant, path, Asked::default(), position).await
 }
 
-/// Leads to the changes of what is asked for.
+/// Leads to the changes of what is asked for, or shows the users whom a name may mean.
 pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Page {
     visit.require(Role::Viewer)?;
-    let audit = format!("{}/audit", visit.frame(&tenant).home());
-    Ok(redirect(&Asked::of_form(&form).address(&visit, &audit)))
+    let frame = visit.frame(&tenant);
+    let path = format!("{}/audit", frame.home());
+    let mut asked = Asked::of_form(&form);
+    if !asked.user.is_empty() && asked.user.parse::<LocalityId>().is_err() {
+        let choice = Choice::find(&visit, &tenant, &asked.user).await;
+        match &choice.users[..] {
+            [one] => asked.user.clone_from(&one.id),
+            _ => {
+                let problem = choice.problem.as_ref();
+                let status = problem.map_or(StatusCode::OK, |problem| problem.status);
+                let commands = commands(&tenant, &asked.request(&tenant)?.events);
+                let period = asked.period.clone();
+                let page = AuditPage {
+                    user_name: asked.user.clone(),
+                    callers: Vec::new(),
+                    changes: Changes::default(),
+                    is_first: true,
+                    next: String::new(),
+                    live: String::new(),
+                    frame,
+                    asked,
+                    period,
+                    path,
+                    choice,
+                    commands,
+                };
+                return Ok(render_with_status(&page, status));
+            }
+        }
+    }
+    Ok(redirect(&asked.address(&visit, &path)))
+}
+
+/// The users whom a name in the form may mean.
+#[derive(Default)]
+struct Choice {
+    users: Vec<UserView>,
+    problem: Option<Problem>,
+}
+
+impl Choice {
+    async fn find(visit: &Visit, tenant: &str, text: &str) -> Self {
+        match choose::anyone(visit, tenant, text).await {
+            Ok(users) => Self { users, problem: None },
+            Err(problem) => Self { users: Vec::new(), problem: Some(problem) },
+        }
+    }
+
+    /// Whether the changes are not read yet.
+    const fn is_open(&self) -> bool {
+        !self.users.is_empty() || self.problem.is_some()
+    }
 }
 
 /// Leads to the changes without a field of what is asked for.
@@ -116,32 +177,55 @@ async fn show(
 ) -> Page {
     visit.require(Role::Viewer)?;
     let is_first = after.is_empty();
-    let request = v1::ListEventsRequest { page_token: after, ..asked.request(&tenant)? };
-    let commands = commands(&tenant, &request);
+    let mut wanted = asked.request(&tenant)?;
+    wanted.events.page_token = after;
+    let commands = match &*asked.user {
+        "" => commands(&tenant, &wanted.events),
+        id => user::commands(&tenant, id, &wanted.history()),
+    };
     let client = visit.client(&tenant);
+    let user_name = match &*asked.user {
+        "" => String::new(),
+        id => People::read(&client, [id]).await.person(id).name,
+    };
     // The stream begins before the list is read, so that no change is missed in between. A change
     // may come twice.
     let live = match is_first && live == "on" {
-        true => audit_live::token(&client, &request).await?,
+        true => audit_live::token(&client, &wanted).await?,
         false => String::new(),
     };
-    let changes = read(&client, request).await?;
+    let changes = read(&client, wanted).await?;
     let next = match &*changes.token {
         "" => String::new(),
         token => format!("{path}?{}", Period::default().next(token)),
     };
-    let (frame, period) = (visit.frame(&tenant), asked.period.clone());
-    Ok(render(&AuditPage { frame, asked, period, changes, path, is_first, next, live, commands }))
+    Ok(render(&AuditPage {
+        frame: visit.frame(&tenant),
+        period: asked.period.clone(),
+        asked,
+        user_name,
+        callers: changes.callers(),
+        changes,
+        path,
+        is_first,
+        next,
+        live,
+        choice: Choice::default(),
+        commands,
+    }))
 }
 
 /// Reads events until a page is full, or for some time. Those of one operation are one line.
-pub async fn read(client: &Client, mut request: v1::ListEventsRequest) -> Result<Changes, Failure> {
+pub async fn read(client: &Client, mut wanted: Wanted) -> Result<Changes, Failure> {
     let (began, mut lines, mut changes) = (Instant::now(), Lines::default(), Changes::default());
-    let texts = [&request.caller, &request.operation_id, &request.reason];
-    let is_search = !request.types.is_empty() || texts.iter().any(|text| !text.is_empty());
-    request.page_size = PAGE_SIZE;
+    let is_search = {
+        let v1::ListEventsRequest { types, caller, operation_id, reason, .. } = &wanted.events;
+        !types.is_empty() || [caller, operation_id, reason].iter().any(|text| !text.is_empty())
+    };
+    wanted.events.page_size = PAGE_SIZE;
     loop {
-        let answer = client.directory().list_events(request.clone()).await?;
+        let answer = wanted.page(client).await?;
+        let request = &mut wanted.events;
         let mut more = lines.clone();
         more.add(&answer, request.operation_id.is_empty());
         if request.page_size > PAGE_SIZE && more.count() > PAGE_SIZE as usize {
@@ -156,10 +240,10 @@ pub async fn read(client: &Client, mut request: v1::ListEventsRequest) -> Result
             changes.events_read += answer.events_read;
         }
         changes.unreadable += answer.unreadable_user_ids.len();
+        let is_last = answer.next_page_token.is_empty();
         request.page_token = answer.next_page_token;
-        let is_last = request.page_token.is_empty();
         if is_last || lines.count() >= PAGE_SIZE as usize || began.elapsed() > READ_TIME {
-            changes.token = request.page_token;
+            changes.token = std::mem::take(&mut request.page_token);
             changes.days = lines.days(is_last);
             return Ok(changes);
         }

@@ -7,10 +7,10 @@ use axum::extract::{Path, Query, State};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_lines::json;
-use polynym_proto::v1;
 use serde::Deserialize;
 
 use super::asked::Asked;
+use super::wanted::Wanted;
 use crate::console::Shared;
 use crate::context;
 use crate::download::{BYTE_ORDER_MARK, FileParts, Format, csv_row, in_parts};
@@ -35,7 +35,7 @@ struct AuditFile {
     client: Client,
     trace: String,
     format: Format,
-    request: v1::ListEventsRequest,
+    wanted: Wanted,
     is_begun: bool,
     is_complete: bool,
     _permit: RequestPermit,
@@ -64,11 +64,13 @@ pub async fn some(
 
 async fn file(shared: &Shared, visit: Visit, tenant: &str, asked: &Asked, format: Format) -> Page {
     visit.require(Role::Viewer)?;
+    let mut wanted = asked.request(tenant)?;
+    wanted.events.page_size = READ_SIZE;
     let file = AuditFile {
         client: visit.client(tenant),
         trace: visit.context.trace.clone(),
         format,
-        request: v1::ListEventsRequest { page_size: READ_SIZE, ..asked.request(tenant)? },
+        wanted,
         is_begun: false,
         is_complete: false,
         _permit: shared.requests.of_session(&visit.session, &visit.caller)?,
@@ -95,11 +97,10 @@ impl FileParts for AuditFile {
 impl AuditFile {
     /// The lines of the next page of events.
     async fn read(&mut self) -> Result<Vec<u8>, Failure> {
-        let directory = self.client.directory();
-        let call = directory.list_events(self.request.clone());
+        let call = self.wanted.page(&self.client);
         let page = context::scope(self.trace.clone(), call).await?;
         self.is_complete = page.next_page_token.is_empty();
-        self.request.page_token = page.next_page_token;
+        self.wanted.events.page_token = page.next_page_token;
         let mut lines = Vec::new();
         for event in &page.events {
             match self.format {

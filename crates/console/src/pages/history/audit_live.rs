@@ -9,7 +9,8 @@ use http::{HeaderMap, Response};
 use polynym_client::Client;
 use polynym_proto::v1;
 
-use super::asked::{Asked, lists};
+use super::asked::Asked;
+use super::wanted::Wanted;
 use crate::console::Shared;
 use crate::failure::Failure;
 use crate::frame::Frame;
@@ -30,17 +31,23 @@ struct LinesPart {
 }
 
 /// The lines of the changes that are asked for.
-struct AuditLines(v1::ListEventsRequest);
+struct AuditLines(Wanted);
 
 /// The call that follows the kinds of changes that are asked for.
-fn watch(request: &v1::ListEventsRequest) -> v1::WatchRequest {
-    let (tenant, types) = (request.tenant.clone(), request.types.clone());
-    v1::WatchRequest { tenant, types, ..Default::default() }
+fn watch(wanted: &Wanted) -> v1::WatchRequest {
+    let (tenant, types) = (wanted.events.tenant.clone(), wanted.events.types.clone());
+    let user_ids = Some(wanted.user_id.clone()).filter(|id| !id.is_empty());
+    v1::WatchRequest {
+        tenant,
+        types,
+        user_ids: user_ids.into_iter().collect(),
+        ..Default::default()
+    }
 }
 
 /// The token from which on changes are followed: now.
-pub async fn token(client: &Client, request: &v1::ListEventsRequest) -> Result<String, Failure> {
-    let mut answers = client.directory().watch(watch(request)).await?;
+pub async fn token(client: &Client, wanted: &Wanted) -> Result<String, Failure> {
+    let mut answers = client.directory().watch(watch(wanted)).await?;
     let first = answers.message().await?;
     Ok(first.map(|answer| answer.resume_token).unwrap_or_default())
 }
@@ -92,7 +99,7 @@ async fn stream(
 
 impl EventLines for AuditLines {
     async fn lines(&self, visit: &Visit, tenant: &str, mut events: Vec<v1::Event>) -> String {
-        events.retain(|event| lists(&self.0, event));
+        events.retain(|event| self.0.has(event));
         if events.is_empty() {
             return String::new();
         }
@@ -101,7 +108,7 @@ impl EventLines for AuditLines {
         let display_names = People::display_names(&visit.client(tenant), user_ids(&events)).await;
         let page = v1::ListEventsResponse { events, display_names, ..Default::default() };
         let mut lines = Lines::default();
-        lines.add(&page, self.0.operation_id.is_empty());
+        lines.add(&page, self.0.events.operation_id.is_empty());
         let part = LinesPart { frame: visit.frame(tenant), days: lines.days(true) };
         html(&part).unwrap_or_default()
     }

@@ -5,9 +5,11 @@ mod audit;
 mod audit_file;
 mod audit_live;
 mod operation;
+mod operation_users;
 mod period;
 mod progress;
 mod user;
+mod wanted;
 
 use std::sync::Arc;
 
@@ -28,5 +30,6 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/audit/{id}/stream", get(audit_live::some))
         .route("/audit/{id}/without/{field}", get(audit::without))
         .route("/operations/{operation}", get(operation::page))
+        .route("/operations/{operation}/users", get(operation_users::page))
         .route("/operations/{operation}/undo", get(operation::preview).post(operation::undo))
 }

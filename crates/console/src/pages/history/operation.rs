@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::audit::{self, Changes};
 use super::period::{PAGE_SIZE, Period};
 use super::progress;
+use super::wanted::Wanted;
 use crate::change::Sent;
 use crate::console::Shared;
 use crate::prelude::*;
@@ -34,7 +35,7 @@ pub async fn page(
         ..Default::default()
     };
     let commands = audit::commands(&tenant, &request);
-    let changes = audit::read(&visit.client(&tenant), request).await?;
+    let changes = audit::read(&visit.client(&tenant), Wanted::of_all(request)).await?;
     let next = match &*changes.token {
         "" => String::new(),
         token => Period::default().next(token),

@@ -71,7 +71,7 @@ pub async fn page(
 }
 
 /// The calls that list the same.
-fn commands(tenant: &str, id: &str, request: &v1::ListHistoryRequest) -> Commands {
+pub fn commands(tenant: &str, id: &str, request: &v1::ListHistoryRequest) -> Commands {
     let mut cli = vec!["user", "history", id, "--tenant", tenant];
     let [from, to] = [&request.from, &request.to].map(|time| time.map(|time| time.to_string()));
     for (flag, value) in [("--from", &from), ("--to", &to)] {

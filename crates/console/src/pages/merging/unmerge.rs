@@ -65,7 +65,10 @@ pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: For
         ..Default::default()
     };
     match client.registry().unmerge_users(with_reason(request, form.get("reason"))?).await {
-        Ok(_) => Ok(redirect(&format!("{}/users/{other}", visit.frame(&tenant).home()))),
+        Ok(_) => {
+            let home = visit.frame(&tenant).home();
+            Ok(redirect(&format!("{home}/users/{other}?unmerged={id}")))
+        }
         Err(error) if error.reason() == "ETAG_MISMATCH" => {
             let changes = seen.changes_since(&client, &id).await;
             let reason = form.get("reason").to_owned();

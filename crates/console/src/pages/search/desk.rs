@@ -55,6 +55,7 @@ pub struct FileRow {
     /// The share that is done, in percent.
     pub percent: u64,
     pub created: i64,
+    pub restored: i64,
     pub changed: i64,
     /// The operation of the import.
     pub operation: String,
@@ -168,6 +169,7 @@ fn running(upload: &Arc<Upload>) -> Option<FileRow> {
         kind: job.kind,
         percent: job.percent(),
         created: progress.created,
+        restored: progress.restored,
         changed: progress.changed,
         operation: String::new(),
     })
@@ -181,6 +183,7 @@ fn imported(upload: &Arc<Upload>) -> Option<FileRow> {
         kind: JobKind::Import,
         percent: 100,
         created: import.progress.created,
+        restored: import.progress.restored,
         changed: import.progress.changed,
         operation: import.operation_id.clone(),
     })

@@ -79,6 +79,23 @@ fn show(
 /// # Errors
 /// No user matches, or the text is wrong.
 pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<UserView>, Problem> {
+    users(visit, tenant, text, false).await
+}
+
+/// The users that a text or a filter finds, also deleted ones.
+///
+/// # Errors
+/// No user matches, or the text is wrong.
+pub async fn anyone(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<UserView>, Problem> {
+    users(visit, tenant, text, true).await
+}
+
+async fn users(
+    visit: &Visit,
+    tenant: &str,
+    text: &str,
+    with_deleted: bool,
+) -> Result<Vec<UserView>, Problem> {
     let wrong = |message: &str| Problem::form("user", message);
     if text.is_empty() {
         return Err(wrong("Type an id, an identifier, or words of a name."));
@@ -87,7 +104,7 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
     let region = &visit.context.region;
     let found = match reading::read(text, region) {
         Reading::Filter(filter) => search(&client, filter).await,
-        _ => find_by_text(&client, text, region).await,
+        _ => find_by_text(&client, text, region, with_deleted).await,
     };
     let users = match found {
         Ok(users) => users,
@@ -102,9 +119,14 @@ pub async fn candidates(visit: &Visit, tenant: &str, text: &str) -> Result<Vec<U
     Ok(users.iter().map(UserView::of).collect())
 }
 
-/// The users whom a text finds, without deleted ones, those of similar names, and those who gave it
-/// up. If the text identifies users by identifier or id, these alone.
-async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v1::User>, Error> {
+/// The users whom a text finds, without those of similar names, those who gave it up, and deleted
+/// ones unless they are wanted. If the text identifies users by identifier or id, these alone.
+async fn find_by_text(
+    client: &Client,
+    text: &str,
+    region: &str,
+    with_deleted: bool,
+) -> Result<Vec<v1::User>, Error> {
     let request = FindUsersRequest {
         text: text.to_owned(),
         region: region.to_owned(),
@@ -119,7 +141,8 @@ async fn find_by_text(client: &Client, text: &str, region: &str) -> Result<Vec<v
     let is_identified = |found: &FoundUser| has(found, &[FindWay::Identifier, FindWay::UserId]);
     found.retain(|found| {
         let is_deleted = found.user.as_ref().is_none_or(|user| user.state() == State::Deleted);
-        !is_deleted && !has(found, &[FindWay::SimilarName, FindWay::HeldIdentifier])
+        (with_deleted || !is_deleted)
+            && !has(found, &[FindWay::SimilarName, FindWay::HeldIdentifier])
     });
     if found.iter().any(is_identified) {
         found.retain(is_identified);

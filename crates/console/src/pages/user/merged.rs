@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use locality_uuid::LocalityId;
 use polynym_client::Client;
 use polynym_presentation::duration;
 use polynym_proto::v1;
@@ -54,6 +55,13 @@ pub async fn users(client: &Client, id: &str, may_view: bool) -> Vec<MergedView>
     }
     let window = duration::of(policies(client).await.undo_window);
     merges(page.events, window, SystemTime::now())
+}
+
+/// The user with the id in an address who was just merged into another, by the name in its list.
+pub fn just_merged(merged: &[MergedView], id: &str) -> Option<Person> {
+    let unknown = Person::unknown(&id.parse::<LocalityId>().ok()?.to_string());
+    let known = merged.iter().find(|user| user.id == unknown.id);
+    Some(known.map_or(unknown.clone(), |user| Person { name: user.name.clone(), ..unknown }))
 }
 
 /// The merges among events, the latest first, that were not undone.

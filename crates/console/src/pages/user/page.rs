@@ -10,6 +10,7 @@ use super::namesakes;
 use super::shared_parts::{self, Part};
 use crate::prelude::*;
 use crate::views::identity::IdentityView;
+use crate::views::person::{People, Person};
 use crate::views::user::AttributeView;
 
 #[derive(Template)]
@@ -25,8 +26,10 @@ struct UserPage {
     operation: String,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
-    /// The id of a user that was just merged into this one.
-    just_merged: Option<LocalityId>,
+    /// A user that was just merged into this one.
+    just_merged: Option<Person>,
+    /// The user from whom this one was just separated.
+    just_unmerged: Option<Person>,
     /// The users that were merged into this one.
     merged: Vec<MergedView>,
     /// Other users of the name that the user just got.
@@ -53,6 +56,9 @@ pub struct Shown {
     /// The id of a user that was just merged into this one.
     #[serde(default)]
     merged: String,
+    /// The id of the user from whom this one was just separated.
+    #[serde(default)]
+    unmerged: String,
     /// The first identity to show.
     #[serde(default)]
     identities: usize,
@@ -100,7 +106,8 @@ pub async fn page(
         attributes: Part::new(attributes, shown.attributes),
         done: shared_parts::done(&shown.done),
         operation: shown.operation,
-        just_merged: shown.merged.parse().ok(),
+        just_merged: merged::just_merged(&merged, &shown.merged),
+        just_unmerged: just_unmerged(&client, &shown.unmerged).await,
         merged_from: answer.merged_from,
         merged,
         namesakes,
@@ -108,6 +115,12 @@ pub async fn page(
         commands,
         user,
     }))
+}
+
+/// The user with the id in an address from whom another was just separated.
+async fn just_unmerged(client: &Client, id: &str) -> Option<Person> {
+    id.parse::<LocalityId>().ok()?;
+    Some(People::read(client, [id]).await.person(id))
 }
 
 /// The number of unread notices; 0 if the caller may not know.

@@ -17,7 +17,7 @@ use unicode_normalization::UnicodeNormalization;
 
 /// The attributes whose values are compared with a text.
 const MAX_ATTRIBUTES: usize = 8;
-/// The minimum number of characters of the start of an address.
+/// The minimum number of characters of the start of an address, or of an attribute's value.
 const MIN_START: usize = 3;
 /// The minimum number of digits of the end of a phone number.
 const MIN_END: usize = 4;
@@ -135,6 +135,7 @@ impl<'t> Readings<'t> {
             searches.extend(names(text));
             let parts = [phone_end(text, rules), email_start(text, rules)];
             searches.extend(parts.into_iter().chain([email_domain(text, rules)]).flatten());
+            searches.extend(attribute_starts(text, policies));
         }
         let id = id.map(|id: LocalityId| (Reading::new(Way::UserId, id.to_string()), id));
         Self { id, searches, ..readings }
@@ -182,6 +183,27 @@ fn attributes(text: &str, policies: &Policies) -> Vec<Search> {
         let reading = Reading { attribute: name.to_owned(), ..Reading::new(Way::Attribute, text) };
         let values = Some(values(text, definition)).filter(|values| !values.is_empty())?;
         Some(Search::new(reading, Filter::of_attribute(name, values)))
+    };
+    policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
+}
+
+/// The searches for starts of texts of attributes by which the tenant finds users.
+fn attribute_starts(text: &str, policies: &Policies) -> Vec<Search> {
+    let is_long = text.chars().nth(MIN_START - 1).is_some();
+    if !is_long || text.contains(char::is_whitespace) || !ScalarRef::Text(text).is_searched() {
+        return Vec::new();
+    }
+    let search = |(name, definition): (&str, &AttributeDefinition)| {
+        let whole = values(text, definition);
+        let starts = whole.iter().filter_map(|value| match value {
+            Scalar::String(start) => Some(start.clone()),
+            _ => None,
+        });
+        let starts = Some(starts.collect::<Vec<_>>()).filter(|starts| !starts.is_empty())?;
+        let filter = Filter::of_attribute_starts(name, &starts);
+        let attribute = name.to_owned();
+        let reading = Reading { attribute, ..Reading::new(Way::Attribute, format!("{text}*")) };
+        Some(Search::new(reading, filter.excluding([&Filter::of_attribute(name, whole)])))
     };
     policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
 }
@@ -328,6 +350,7 @@ mod tests {
                     (Name, "mueller"),
                     (Name, "muller"),
                     (EmailStart, "Mueller"),
+                    (Attribute, "Mueller*"),
                 ][..],
             ),
             ("Ann Lee", &[(Attribute, "Ann Lee"), (Name, "ann lee")]),
@@ -339,9 +362,9 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         assert!(read(id, &[]).contains(&(UserId, id.to_owned())));
-        for (text, digits) in
-            [("…2671", "2671"), ("0671", "0671"), ("(0171) 555-26 71", "1715552671")]
-        {
+        assert!(read("004", &[]).contains(&(Attribute, "004*".to_owned())));
+        let ends = [("…2671", "2671"), ("0671", "0671"), ("(0171) 555-26 71", "1715552671")];
+        for (text, digits) in ends {
             assert!(read(text, &[]).contains(&(Way::PhoneEnd, digits.to_owned())), "{text}");
         }
         for text in ["671", "+1 415 555 2671", "2671 a"] {
