@@ -219,7 +219,7 @@ mod tests {
 
     fn event() -> v1::Event {
         v1::Event {
-            time: Some(prost_types::Timestamp { seconds: 1_000, nanos: 5 }),
+            time: Some(Timestamp { seconds: 1_000, nanos: 5 }),
             caller: "ann".to_owned(),
             reason: "Ticket CRM-12".to_owned(),
             operation_id: "op".to_owned(),
