@@ -66,11 +66,15 @@ pub async fn serve(
     };
     let callers = access.clone();
     let may_change = move |change: &BulkChange| may_make(&callers, change);
+    let serve = async {
+        transport::serve(listeners.into(), services, options, stop).await;
+        deliverer.stop().await;
+    };
     tokio::select! {
-        () = transport::serve(listeners.into(), services, options, stop) => {}
+        () = serve => {}
         never = usage.run() => match never {},
         never = directory.run_bulk_changes(Arc::new(may_change)) => match never {},
-        never = deliverer.run() => match never {},
+        never = deliverer.clone().run() => match never {},
     }
     usage.finish().await;
     Ok(())

@@ -3,7 +3,7 @@
 use polynym_proto::v1;
 use testkit::calls::{Client, handle, user};
 use testkit::receiver::{Receiver, SECRET};
-use testkit::scenarios::delivering::{ID, TO_THIS_MACHINE, get, until};
+use testkit::scenarios::delivering::{ID, TO_THIS_MACHINE, get, until, update};
 
 use crate::browser::Site;
 use crate::commands::run_both;
@@ -33,7 +33,7 @@ async fn a_delivery_is_created_changed_paused_and_deleted() {
     ];
     for _ in 0..2 {
         let created = browser.post(NEW, &typed).await;
-        assert_eq!(created.path, format!("{LIST}/{ID}?done=created"));
+        assert_eq!(created.path, format!("{LIST}/of/{ID}?done=created"));
         created.assert_has(&["The delivery was created", "for &#60;bills&#62;", "with values"]);
         assert!(!created.text.contains("whsec_"), "the secret is shown again");
     }
@@ -41,7 +41,7 @@ async fn a_delivery_is_created_changed_paused_and_deleted() {
     until(&mut client, |delivery| delivery.delivered == 1).await;
     assert!(receiver.got().iter().all(|message| message.secrets == [SECRET]));
 
-    let path = format!("{LIST}/{ID}");
+    let path = format!("{LIST}/of/{ID}");
     let page = browser.get(&path).await;
     page.assert_has(&["Latest attempts", "<code>200</code>", "ListDeliveryAttempts"]);
     run_both(&site, &page).await;
@@ -56,14 +56,18 @@ async fn a_delivery_is_created_changed_paused_and_deleted() {
     let change = browser.get(&format!("{path}/change")).await;
     change.assert_has(&["value=\"user_created\" checked", "for &#60;bills&#62;"]);
     assert!(!change.text.contains("whsec_"), "a secret is shown");
-    let typed = [("url", &*receiver.url), ("ids_only", "yes")];
-    let changed = browser.post(&format!("{path}/change"), &typed).await;
+    // Somebody else describes it while the form is open.
+    let described =
+        v1::UpdateDeliveryRequest { description: "others".into(), ..Default::default() };
+    update(&mut client, described, &["description"]).await.unwrap();
+    let typed = [("url", &*receiver.url), ("ids_only", "yes"), ("description", "for <bills>")];
+    let changed = browser.submit(&change, &format!("{path}/change"), &typed).await;
     changed.assert_has(&["The delivery was changed.", "ids alone"]);
     let paused = browser.submit(&changed, &format!("{path}/pause"), &[]).await;
     paused.assert_has(&["The delivery is paused.", "Events wait until it goes on.", "Resume"]);
     let stored = get(&mut client).await;
     assert_eq!((stored.state(), stored.secret_count), (v1::DeliveryState::Paused, 1));
-    assert!(stored.types.is_empty() && stored.ids_only && stored.description.is_empty());
+    assert!(stored.types.is_empty() && stored.ids_only && stored.description == "others");
     let resumed = browser.submit(&paused, &format!("{path}/resume"), &[]).await;
     resumed.assert_has(&["The delivery goes on."]);
 
@@ -111,11 +115,11 @@ async fn what_is_wrong_is_said_beside_what_was_typed() {
     assert_eq!(taken.status, 422);
     taken.assert_has(&["role=\"alert\"", "https://other.example.com/"]);
     for fields in [&[][..], &[("from", "soon")], &[("event", "x")]] {
-        let answer = browser.post(&format!("{LIST}/crm/replay"), fields).await;
+        let answer = browser.post(&format!("{LIST}/of/crm/replay"), fields).await;
         assert_eq!(answer.status, 422, "{fields:?}");
     }
     // What an address says was done is one of a few texts.
-    let said = browser.get(&format!("{LIST}/crm?done=not-taken&result=%3Cb%3Ehello+you")).await;
+    let said = browser.get(&format!("{LIST}/of/crm?done=not-taken&result=%3Cb%3Ehello+you")).await;
     said.assert_has(&["<code>bhelloyou</code>"]);
 }
 
@@ -124,10 +128,18 @@ async fn deliveries_are_for_admins() {
     let site = GuardedSite::start(&[("rita", "registrar", "*")]);
     let mut browser = site.browser("rita").await;
     assert!(!browser.get("/console/t/default/").await.text.contains(LIST));
-    for path in [LIST, NEW, &format!("{LIST}/x"), &format!("{LIST}/x/change")] {
+    for path in [LIST, NEW, &format!("{LIST}/of/x"), &format!("{LIST}/of/x/change")] {
         assert_eq!(browser.get(path).await.status, 403, "{path}");
     }
-    for path in ["new", "x/change", "x/pause", "x/resume", "x/test", "x/replay", "x/delete"] {
+    for path in [
+        "new",
+        "of/x/change",
+        "of/x/pause",
+        "of/x/resume",
+        "of/x/test",
+        "of/x/replay",
+        "of/x/delete",
+    ] {
         assert_eq!(browser.post(&format!("{LIST}/{path}"), &[]).await.status, 403, "{path}");
     }
 }

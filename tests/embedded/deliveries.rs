@@ -12,7 +12,11 @@ use polynym_directory::{
 use polynym_embedded::{self as embedded, Embedded};
 use redb::TableDefinition;
 
+use crate::support::calls::Client;
+use crate::support::receiver::Receiver;
+use crate::support::scenarios::delivering::{ID, TO_THIS_MACHINE, create, create_user, creation};
 use crate::support::scenarios::store_command::findings;
+use crate::support::server::Server;
 use crate::{database, open, users};
 
 const DELIVERIES: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("deliveries");
@@ -61,6 +65,27 @@ async fn a_damaged_delivery_is_found_and_hides_no_other() {
     assert_eq!(ids(&store).await, ["two"]);
     let read = store.delivery(&Tenant::DEFAULT, "one").await;
     assert!(matches!(read, Err(Error::Internal(_))), "{read:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_stopped_records_what_it_has_sent_and_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("embedded:{}", folder.path().display());
+    let server = Server::start(&["--store", &name, TO_THIS_MACHINE]);
+    let receiver = Receiver::start().await;
+    let mut client = Client::connect(&server.url).await;
+    create(&mut client, creation(&receiver)).await.unwrap();
+    for n in 0..20 {
+        create_user(&mut client, &format!("user{n}")).await;
+    }
+    receiver.until("some of the events", |got| got.len() > 2).await;
+    server.signal("TERM");
+    server.wait();
+
+    let store = open(folder.path()).unwrap();
+    let stored = store.delivery(&Tenant::DEFAULT, ID).await.unwrap().unwrap();
+    assert!(stored.lease.is_some_and(|lease| lease.until <= Timestamp::now()), "{stored:?}");
+    assert_eq!(stored.progress.log.delivered, receiver.got().len() as u64);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,8 @@ use crate::support::calls::Client;
 use crate::support::receiver::{NEXT_SECRET, Receiver, SECRET};
 use crate::support::scenarios::delivering::{
     ID, TO_THIS_MACHINE, a_pause_loses_nothing, an_event_holds_up_its_user_alone, attempts, create,
-    create_user, creation, get, killed_servers_lose_no_event, pause, until, update,
+    create_user, creation, each_of_many_events_is_delivered, get, killed_servers_lose_no_event,
+    pause, until, update,
 };
 use crate::support::scenarios::watching::rename;
 use crate::support::server::Server;
@@ -40,6 +41,40 @@ async fn an_event_that_is_not_taken_holds_up_its_user_alone() {
 async fn a_paused_delivery_loses_nothing() {
     let (_server, mut client) = delivering().await;
     a_pause_loses_nothing(&mut client).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_at_once_keep_each_others_fields() {
+    let (_server, mut client) = delivering().await;
+    let receiver = Receiver::start().await;
+    create(&mut client, creation(&receiver)).await.unwrap();
+    for n in 0..10 {
+        let (mut one, mut other) = (client.clone(), client.clone());
+        let (url, description) = (format!("{}&n={n}", receiver.url), format!("number {n}"));
+        let named = v1::UpdateDeliveryRequest { url: url.clone(), ..Default::default() };
+        let described =
+            v1::UpdateDeliveryRequest { description: description.clone(), ..Default::default() };
+        let (named, described) = tokio::join!(
+            update(&mut one, named, &["url"]),
+            update(&mut other, described, &["description"])
+        );
+        (named.unwrap(), described.unwrap());
+        let both = get(&mut client).await;
+        assert_eq!((both.url, both.description), (url, description));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_event_is_delivered() {
+    let (_server, mut client) = delivering().await;
+    each_of_many_events_is_delivered(&mut client, 2_000).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes minutes"]
+async fn long_each_event_is_delivered() {
+    let (_server, mut client) = delivering().await;
+    each_of_many_events_is_delivered(&mut client, 1_000_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -132,6 +167,35 @@ async fn events_are_sent_again_from_a_time_or_one_by_one() {
     receiver.until("all events", |got| got.len() == 5).await;
     assert_eq!((receiver.taken(&ann), receiver.taken(&joe)), (vec![2, 1, 2], vec![1, 1]));
     until(&mut client, |delivery| delivery.held_users == 0 && delivery.delivered == 5).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_receiver_gets_nothing_of_a_user_who_is_purged_meanwhile() {
+    let (_server, mut client) = delivering().await;
+    let receiver = Receiver::start().await;
+    create(&mut client, creation(&receiver)).await.unwrap();
+    pause(&mut client, true).await;
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    let ann = create_user(&mut client, "ann").await;
+    rename(&mut client, &ann, "Hidden").await.unwrap();
+    let joe = create_user(&mut client, "joe").await;
+    // Both events of Ann are read before the first one is sent.
+    let (begun, begins) = std::sync::mpsc::channel();
+    let first = format!("{ann}:1");
+    receiver.answer(move |got| {
+        if got.id == first {
+            begun.send(()).unwrap();
+            std::thread::sleep(Duration::from_secs(5));
+        }
+        Some("200 OK")
+    });
+    pause(&mut client, false).await;
+    tokio::task::block_in_place(|| begins.recv_timeout(Duration::from_secs(60))).unwrap();
+    client.delete(&ann).await.unwrap();
+    client.purge(&ann).await.unwrap();
+    until(&mut client, |delivery| delivery.delivered == 2 && delivery.held_users == 0).await;
+    assert_eq!((receiver.taken(&ann), receiver.taken(&joe)), (vec![1], vec![1]));
+    assert!(!format!("{:?}", receiver.got()).contains("Hidden"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,8 +96,7 @@ const (
 	FindWay_FIND_WAY_HELD_IDENTIFIER FindWay = 2
 	// As the id of the user, or of a user who was merged into it.
 	FindWay_FIND_WAY_USER_ID FindWay = 3
-	// As the value of an attribute that the tenant defines with `find`, or as the start of a text of one: at least 3
-	// characters without white space.
+	// As the value of an attribute that the tenant defines with `find`.
 	FindWay_FIND_WAY_ATTRIBUTE FindWay = 4
 	// As words of the display name, in any order; the last one may go on.
 	FindWay_FIND_WAY_NAME FindWay = 5
@@ -110,21 +109,25 @@ const (
 	FindWay_FIND_WAY_PHONE_END FindWay = 8
 	// As the domain of an email address, such as `example.com` or `@example.com`.
 	FindWay_FIND_WAY_EMAIL_DOMAIN FindWay = 9
+	// As the start of a text of an attribute that the tenant defines with `find`: at least 3 characters without white space.
+	// Not tried if the text is an identifier or the id of a user.
+	FindWay_FIND_WAY_ATTRIBUTE_START FindWay = 10
 )
 
 // Enum value maps for FindWay.
 var (
 	FindWay_name = map[int32]string{
-		0: "FIND_WAY_UNSPECIFIED",
-		1: "FIND_WAY_IDENTIFIER",
-		2: "FIND_WAY_HELD_IDENTIFIER",
-		3: "FIND_WAY_USER_ID",
-		4: "FIND_WAY_ATTRIBUTE",
-		5: "FIND_WAY_NAME",
-		6: "FIND_WAY_EMAIL_START",
-		7: "FIND_WAY_SIMILAR_NAME",
-		8: "FIND_WAY_PHONE_END",
-		9: "FIND_WAY_EMAIL_DOMAIN",
+		0:  "FIND_WAY_UNSPECIFIED",
+		1:  "FIND_WAY_IDENTIFIER",
+		2:  "FIND_WAY_HELD_IDENTIFIER",
+		3:  "FIND_WAY_USER_ID",
+		4:  "FIND_WAY_ATTRIBUTE",
+		5:  "FIND_WAY_NAME",
+		6:  "FIND_WAY_EMAIL_START",
+		7:  "FIND_WAY_SIMILAR_NAME",
+		8:  "FIND_WAY_PHONE_END",
+		9:  "FIND_WAY_EMAIL_DOMAIN",
+		10: "FIND_WAY_ATTRIBUTE_START",
 	}
 	FindWay_value = map[string]int32{
 		"FIND_WAY_UNSPECIFIED":     0,
@@ -137,6 +140,7 @@ var (
 		"FIND_WAY_SIMILAR_NAME":    7,
 		"FIND_WAY_PHONE_END":       8,
 		"FIND_WAY_EMAIL_DOMAIN":    9,
+		"FIND_WAY_ATTRIBUTE_START": 10,
 	}
 )
 
@@ -1337,7 +1341,7 @@ type FindReading struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The way.
 	Way FindWay `protobuf:"varint,1,opt,name=way,proto3,enum=polynym.v1.FindWay" json:"way,omitempty"`
-	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute, or its start and `*`; the
+	// The identifier in canonical form, as `kind:value`; the id; the value of the attribute, or its start; the
 	// words, without accents and case; or the start of the address.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	// The country as of which a national phone number was read. Otherwise empty.
@@ -3068,7 +3072,7 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x17CONSISTENCY_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12CONSISTENCY_LATEST\x10\x01\x12\x1c\n" +
 	"\x18CONSISTENCY_LINEARIZABLE\x10\x02\x12\x18\n" +
-	"\x14CONSISTENCY_EVENTUAL\x10\x03*\x83\x02\n" +
+	"\x14CONSISTENCY_EVENTUAL\x10\x03*\xa1\x02\n" +
 	"\aFindWay\x12\x18\n" +
 	"\x14FIND_WAY_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13FIND_WAY_IDENTIFIER\x10\x01\x12\x1c\n" +
@@ -3079,7 +3083,9 @@ const file_polynym_v1_directory_service_proto_rawDesc = "" +
 	"\x14FIND_WAY_EMAIL_START\x10\x06\x12\x19\n" +
 	"\x15FIND_WAY_SIMILAR_NAME\x10\a\x12\x16\n" +
 	"\x12FIND_WAY_PHONE_END\x10\b\x12\x19\n" +
-	"\x15FIND_WAY_EMAIL_DOMAIN\x10\t2\xb1\b\n" +
+	"\x15FIND_WAY_EMAIL_DOMAIN\x10\t\x12\x1c\n" +
+	"\x18FIND_WAY_ATTRIBUTE_START\x10\n" +
+	"2\xb1\b\n" +
 	"\x10DirectoryService\x12_\n" +
 	"\x0fResolveIdentity\x12\".polynym.v1.ResolveIdentityRequest\x1a#.polynym.v1.ResolveIdentityResponse\"\x03\x90\x02\x01\x12t\n" +
 	"\x16BatchResolveIdentities\x12).polynym.v1.BatchResolveIdentitiesRequest\x1a*.polynym.v1.BatchResolveIdentitiesResponse\"\x03\x90\x02\x01\x12G\n" +

@@ -159,7 +159,7 @@ impl UserSender<'_> {
 
     /// Whether no more events are sent.
     fn is_over(&self) -> bool {
-        if Instant::now() >= self.until {
+        if Instant::now() >= self.until || self.deliverer.is_stopping() {
             self.is_halted.store(true, Ordering::Relaxed);
         }
         self.is_halted.load(Ordering::Relaxed)

@@ -10,6 +10,7 @@
 mod address;
 mod attempts;
 mod cloud_event;
+mod connection;
 mod deliverer;
 mod events;
 mod lease;

@@ -1,17 +1,14 @@
-//! Requests to receivers: each on a connection of its own, to an address that the policy permits,
-//! bounded in time and bytes. Redirects are not followed.
+//! Requests to receivers, at addresses that the policy permits, bounded in time and bytes. Redirects
+//! are not followed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use http::{Method, Request};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use http_body_util::Full;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -22,14 +19,13 @@ use tokio_rustls::rustls::{ClientConfig, DEFAULT_VERSIONS, RootCertStore};
 use url::{Host, Url};
 
 use crate::address::AddressPolicy;
-use crate::schedule::retry_after;
+use crate::connection::{Connection, Connections};
 use crate::secret::{Secret, signatures};
 
 /// The time of an attempt, and that of its connection.
 pub const TIMEOUT: Duration = Duration::from_secs(10);
-/// The maximum bytes of the body of a reply, and of its head.
-const MAX_BODY_BYTES: usize = 256 << 10;
-const MAX_HEAD_BYTES: usize = 32 << 10;
+/// The time of a TLS handshake.
+const TLS_TIME: Duration = Duration::from_secs(5);
 /// The addresses of a name that an attempt tries.
 const MAX_ADDRESSES: usize = 4;
 /// Names that are looked up at once. A resolver that hangs holds a thread for each.
@@ -107,35 +103,68 @@ pub struct Receiver {
     pub url: Url,
     /// The secrets, each of which signs.
     pub secrets: Vec<Secret>,
+    idle: Connections,
+}
+
+impl Receiver {
+    /// Keeps the connection of an answer, if it can be used again.
+    fn keep(&self, (reply, connection): (Reply, Option<Connection>)) -> Reply {
+        connection.into_iter().for_each(|connection| self.idle.keep(connection));
+        reply
+    }
+
+    /// A receiver without connections.
+    pub fn new(url: Url, secrets: Vec<Secret>) -> Self {
+        Self { url, secrets, idle: Connections::default() }
+    }
 }
 
 /// Sends a message to a receiver, signed at `now`. `names` bounds the look-ups of names.
 pub async fn send(
     policy: &AddressPolicy,
-    Receiver { url, secrets }: &Receiver,
+    receiver: &Receiver,
     message: Message<'_>,
     now: SystemTime,
     names: &Arc<Semaphore>,
 ) -> Reply {
+    let Receiver { url, secrets, idle } = receiver;
     let deadline = Instant::now() + TIMEOUT;
     let Some(request) = request(url, secrets, message, now) else {
         return Reply::Unreachable(Unreachable::Name);
     };
-    let is_plain = url.scheme() == "http";
-    let stream = match timeout_at(deadline, connect(policy, url, is_plain, names)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(reason)) => return Reply::Unreachable(reason),
-        Err(_) => return Reply::Unreachable(Unreachable::Connection),
-    };
-    if is_plain {
-        return timeout_at(deadline, exchange(stream, request, now)).await.unwrap_or(Reply::Silent);
-    }
-    match timeout_at(deadline, encrypt(url, stream)).await {
-        Ok(Some(stream)) => {
-            timeout_at(deadline, exchange(stream, request, now)).await.unwrap_or(Reply::Silent)
+    if let Some(connection) = idle.take() {
+        match timeout_at(deadline, connection.exchange(request.clone(), now)).await {
+            Ok(Some(answer)) => return receiver.keep(answer),
+            // It was closed meanwhile. If the receiver has taken the message, it knows it again.
+            Ok(None) => idle.clear(),
+            Err(_) => return Reply::Silent,
         }
-        Ok(None) | Err(_) => Reply::Unreachable(Unreachable::Tls),
     }
+    let opened = timeout_at(deadline, open(policy, url, names)).await;
+    match opened.unwrap_or(Err(Unreachable::Connection)) {
+        Err(reason) => Reply::Unreachable(reason),
+        Ok(connection) => match timeout_at(deadline, connection.exchange(request, now)).await {
+            Ok(Some(answer)) => receiver.keep(answer),
+            Ok(None) | Err(_) => Reply::Silent,
+        },
+    }
+}
+
+/// A new connection.
+async fn open(
+    policy: &AddressPolicy,
+    url: &Url,
+    names: &Arc<Semaphore>,
+) -> Result<Connection, Unreachable> {
+    let is_plain = url.scheme() == "http";
+    let stream = connect(policy, url, is_plain, names).await?;
+    // Small messages are not held back until the last one is acknowledged.
+    stream.set_nodelay(true).map_err(|_| Unreachable::Connection)?;
+    if is_plain {
+        return Connection::open(stream).await.ok_or(Unreachable::Connection);
+    }
+    let stream = timeout(TLS_TIME, encrypt(url, stream)).await.ok().flatten();
+    Connection::open(stream.ok_or(Unreachable::Tls)?).await.ok_or(Unreachable::Connection)
 }
 
 /// Connects to the first address that is permitted and accepts a connection.
@@ -216,7 +245,6 @@ fn request(
         .method(Method::POST)
         .uri(format!("{}{query}", url.path()))
         .header(HOST, host)
-        .header(CONNECTION, "close")
         .header(CONTENT_TYPE, "application/cloudevents+json; charset=utf-8")
         .header(USER_AGENT, concat!("polynym/", env!("CARGO_PKG_VERSION")))
         .header("webhook-id", message.id)
@@ -226,38 +254,8 @@ fn request(
         .ok()
 }
 
-/// Sends a request, and reads the status of the reply.
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-    now: SystemTime,
-) -> Reply {
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(MAX_HEAD_BYTES);
-    let Ok((mut sender, connection)) = builder.handshake(TokioIo::new(stream)).await else {
-        return Reply::Silent;
-    };
-    let answer = async {
-        let Ok(response) = sender.send_request(request).await else { return Reply::Silent };
-        let (parts, body) = response.into_parts();
-        let asked = parts.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        let reply = reply(parts.status.as_u16(), asked.and_then(|text| retry_after(text, now)));
-        // The status counts. The rest is read for receivers that do not expect to be cut off.
-        let _ = timeout(Duration::from_secs(1), Limited::new(body, MAX_BODY_BYTES).collect()).await;
-        reply
-    };
-    // The connection is driven until the answer is read, and closed then.
-    let driven = async {
-        let _ = connection.await;
-        std::future::pending().await
-    };
-    tokio::select! {
-        answer = answer => answer,
-        never = driven => never,
-    }
-}
-
-const fn reply(status: u16, retry_after: Option<Duration>) -> Reply {
+/// The reply of a status, and of the time for which a receiver asks.
+pub const fn reply(status: u16, retry_after: Option<Duration>) -> Reply {
     match (status, retry_after) {
         (200..=299, _) => Reply::Taken(status),
         (410, _) => Reply::Gone,
@@ -295,10 +293,8 @@ mod tests {
     async fn send_to(url: &str, allowed: &[&str]) -> Reply {
         let allowed = allowed.iter().map(|network| network.parse().unwrap()).collect();
         let policy = AddressPolicy::new(allowed);
-        let receiver = Receiver {
-            url: Url::parse(url).unwrap(),
-            secrets: vec![Secret::parse(SECRET).unwrap()],
-        };
+        let secrets = vec![Secret::parse(SECRET).unwrap()];
+        let receiver = Receiver::new(Url::parse(url).unwrap(), secrets);
         let message = Message { id: "user:1", body: b"{}" };
         let names = Arc::new(Semaphore::new(1));
         send(&policy, &receiver, message, SystemTime::now(), &names).await

@@ -38,18 +38,22 @@ impl Deliverer {
         let mut turns = Turns::default();
         loop {
             match self.directory.due_deliveries(DUE_LIMIT).await {
+                Ok(_) if self.is_stopping() => {}
                 Ok(due) => turns.begin(&self, due),
                 Err(error) => {
                     let error = error.with_causes();
                     tracing::warn!(%error, "the search for deliveries failed; it is retried");
                 }
             }
-            gauge!(RUNNING.0).set(turns.running.len() as f64);
+            turns.count(&self);
             let pause = self.directory.wait_for_deliveries(SEARCH_INTERVAL);
             tokio::pin!(pause);
             loop {
                 tokio::select! {
-                    Some(ended) = turns.tasks.join_next_with_id() => turns.end(ended),
+                    Some(ended) = turns.tasks.join_next_with_id() => {
+                        turns.end(ended);
+                        turns.count(&self);
+                    }
                     () = &mut pause => break,
                 }
             }
@@ -79,6 +83,12 @@ impl Turns {
             self.running.insert(self.tasks.spawn(turn).id(), key);
         }
         deliverer.is_crowded.store(!waiting.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Tells the number of turns.
+    fn count(&self, deliverer: &Deliverer) {
+        gauge!(RUNNING.0).set(self.running.len() as f64);
+        deliverer.running.send_replace(self.running.len());
     }
 
     /// Notes the end of a turn.

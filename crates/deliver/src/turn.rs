@@ -95,7 +95,8 @@ async fn deliver(
         if let Some(end) = turn.step().await? {
             return Ok(end);
         }
-        if deliverer.is_crowded.load(Ordering::Relaxed) && began.elapsed() >= RUN_TIME {
+        let is_over = deliverer.is_crowded.load(Ordering::Relaxed) && began.elapsed() >= RUN_TIME;
+        if is_over || deliverer.is_stopping() {
             let step = DeliveryRunStep::Release(Box::new(turn.progress));
             deliverer.directory.run_delivery(key, deliverer.server, step).await?;
             return Ok(End::Over);
@@ -129,7 +130,8 @@ impl Turn<'_> {
         let now = self.deliverer.directory.now().time;
         if let Some(stall) = self.progress.stall.as_ref().filter(|stall| stall.until > now) {
             let left = Duration::from_millis(stall.until.millis_after(now).unsigned_abs());
-            tokio::time::sleep(left.min(PATIENCE)).await;
+            let wait = tokio::time::sleep(left.min(PATIENCE));
+            self.deliverer.unless_stopping(wait).await;
             return Ok(None);
         }
         let due = self.progress.held.due(now, HELD_USERS);
@@ -143,7 +145,9 @@ impl Turn<'_> {
         let patience = if has_due { Duration::ZERO } else { self.patience(now) };
         let position = &self.progress.position;
         let directory = &self.deliverer.directory;
-        match directory.events_to_deliver(&self.delivery.tenant, position, patience).await {
+        let read = directory.events_to_deliver(&self.delivery.tenant, position, patience);
+        let Some(read) = self.deliverer.unless_stopping(read).await else { return Ok(None) };
+        match read {
             Ok(page) => self.send_page(page).await,
             Err(Error::ResumeExpired | Error::Invalid { .. }) => {
                 self.pause(EVENTS_EXPIRED).await.map(Some)

@@ -111,16 +111,13 @@ fn identity_changes(set: &ChangeSet) -> Vec<[Option<&Identity>; 2]> {
     changes.collect()
 }
 
-/// The identities of a change that others replaced, with these: the only one that was removed and
-/// the only one that was added, of a kind or of all.
+/// The identities of a change that others replaced, with these: the only one of a kind that was
+/// removed, and the only one that was added.
 pub fn replaced(set: &ChangeSet) -> Vec<[&Identity; 2]> {
     let removed = set.identities.iter().filter(|change| change.after.is_none());
     let removed: Vec<_> = removed.filter_map(|change| change.before.as_ref()).collect();
     let added = set.identities.iter().filter(|change| change.before.is_none());
     let added: Vec<_> = added.filter_map(|change| change.after.as_ref()).collect();
-    if let ([old], [new]) = (&removed[..], &added[..]) {
-        return vec![[*old, *new]];
-    }
     let only = |all: &[&'_ Identity], kind: &Identity| {
         all.iter().filter(|own| is_alike(own, kind)).count() == 1
     };

@@ -8,7 +8,7 @@ use polynym_deliver::{Secret, signatures};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 /// The time limit on a busy machine.
@@ -74,8 +74,11 @@ impl Receiver {
         let answers: Answers = Arc::new(Mutex::new(taking));
         let (noted, answering) = (got.clone(), answers.clone());
         let serving = tokio::spawn(async move {
+            // The connections end with the receiver.
+            let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, noted.clone(), answering.clone()));
+                connections.spawn(serve(stream, noted.clone(), answering.clone()));
+                while connections.try_join_next().is_some() {}
             }
         });
         Self { url, got, answers, serving }
@@ -107,9 +110,25 @@ impl Receiver {
     }
 }
 
-/// Serves one request.
+/// Serves the requests of a connection.
 async fn serve(mut stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, answers: Answers) {
-    let Some((head, body)) = read(&mut stream).await else { return };
+    while let Some((head, body)) = read(&mut stream).await {
+        let one = checked(&head, &body);
+        let answer = answers.lock().unwrap()(&one);
+        let is_taken = answer.as_deref().is_some_and(|answer| answer.starts_with("200"));
+        got.lock().unwrap().push(Got { is_taken, ..one });
+        match answer {
+            Some(answer) => {
+                let reply = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+                let _ = stream.write_all(reply.as_bytes()).await;
+            }
+            None => tokio::time::sleep(TIMEOUT).await,
+        }
+    }
+}
+
+/// A request, whose signatures are right.
+fn checked(head: &str, body: &[u8]) -> Got {
     let header = |name: &str| {
         let lines = head.lines().filter_map(|line| line.split_once(": "));
         let mut values = lines.filter(|(key, _)| key.eq_ignore_ascii_case(name));
@@ -119,23 +138,13 @@ async fn serve(mut stream: TcpStream, got: Arc<Mutex<Vec<Got>>>, answers: Answer
     let (id, timestamp) = (header("webhook-id"), header("webhook-timestamp").parse().unwrap());
     let signed = header("webhook-signature");
     let signs = |secret: &&'static str| {
-        let expected = signatures(&[Secret::parse(secret).unwrap()], &id, timestamp, &body);
+        let expected = signatures(&[Secret::parse(secret).unwrap()], &id, timestamp, body);
         signed.split(' ').any(|signature| signature == expected)
     };
     let secrets: Vec<_> = [SECRET, NEXT_SECRET].into_iter().filter(signs).collect();
     assert_eq!(secrets.len(), signed.split(' ').count(), "a wrong signature");
-    let body = serde_json::from_slice(&body).unwrap();
-    let mut one = Got { id, secrets, body, is_taken: false };
-    let answer = answers.lock().unwrap()(&one);
-    one.is_taken = answer.as_deref().is_some_and(|answer| answer.starts_with("200"));
-    got.lock().unwrap().push(one);
-    match answer {
-        Some(answer) => {
-            let reply = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
-            let _ = stream.write_all(reply.as_bytes()).await;
-        }
-        None => tokio::time::sleep(TIMEOUT).await,
-    }
+    let body = serde_json::from_slice(body).unwrap();
+    Got { id, secrets, body, is_taken: false }
 }
 
 /// The head and the body of a request.

@@ -37,6 +37,7 @@ const fn way(way: FindWay) -> v1::FindWay {
         FindWay::Held => v1::FindWay::HeldIdentifier,
         FindWay::UserId => v1::FindWay::UserId,
         FindWay::Attribute => v1::FindWay::Attribute,
+        FindWay::AttributeStart => v1::FindWay::AttributeStart,
         FindWay::Name => v1::FindWay::Name,
         FindWay::PhoneEnd => v1::FindWay::PhoneEnd,
         FindWay::EmailStart => v1::FindWay::EmailStart,

@@ -42,7 +42,7 @@ describe("histories", () => {
     assert.equal(rows.length, 2);
     assert.match(rows[1], /,disabled,.*,Ann,.*CRM-12/);
     await chips.first().click();
-    await chips.first().getByText(/From/).waitFor();
+    await chips.first().getByText("Today").waitFor();
     assert.equal(await lines.count(), 3);
     await page.getByRole("button", { name: "Yesterday" }).click();
     await sees(page, "No matching changes.");
@@ -56,7 +56,7 @@ describe("histories", () => {
     const { userId } = await api.create("Ann");
     await page.goto(`${home(tenant)}/audit`);
     const stream = scripts && page.waitForResponse((response) => response.url().includes("/audit/stream"));
-    await page.getByRole("link", { name: "Live" }).click();
+    await page.getByRole("link", { name: "Live", exact: true }).click();
     await stream;
     await api.call("Registry.UpdateUser", { user: { userId, displayName: "Ann Berg" }, updateMask: "displayName" });
     const line = page.locator("[data-event]").filter({ hasText: "Ann Berg" }).filter({ hasText: "changed" });
@@ -69,7 +69,7 @@ describe("histories", () => {
     assert.equal(await line.count(), 1);
     await check(page);
     await page.getByRole("link", { name: "Pause" }).click();
-    await page.getByRole("link", { name: "Live" }).waitFor();
+    await page.getByRole("link", { name: "Live", exact: true }).waitFor();
     assert.equal(await page.locator("#events").count(), 0);
     assert.equal(await line.count(), 1);
   });

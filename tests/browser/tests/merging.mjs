@@ -30,7 +30,7 @@ describe("merging", () => {
 
     await page.getByLabel("Reason").fill("the same person");
     await page.getByRole("button", { name: "Merge the users" }).click();
-    await page.getByRole("status").getByText("The users are merged.").waitFor();
+    await page.getByRole("status").getByText("The users are merged:").waitFor();
     const merged = await api.resolve("handle:anna_lee");
     assert.equal(merged.userId, ann.userId);
     assert.equal(merged.attributes.team.stringValue, "blue");
@@ -56,7 +56,7 @@ describe("merging", () => {
     await sees(page, "Anna Berg");
     assert.equal((await api.resolve("handle:anna_lee")).userId, anna.userId, "merged what nobody has seen");
     await again.click();
-    await page.getByRole("status").getByText("The users are merged.").waitFor();
+    await page.getByRole("status").getByText("The users are merged:").waitFor();
     assert.equal((await api.resolve("handle:anna_lee")).userId, ann.userId);
   });
 

@@ -74,58 +74,71 @@ pub struct Summary<'a> {
 impl Summary<'_> {
     /// Prints the result. Fails if lines were rejected.
     pub fn print(&self) -> Result<(), Failure> {
-        let Progress { created, restored, changed, existing, skipped, orphans, .. } = self.progress;
-        let rejected = self.progress.rejected + self.rejected_here;
-        let has_rejects = rejected > 0 || skipped > 0 || orphans > 0;
-        let path = self.rejects.display().to_string();
+        let Progress { created, restored, changed, .. } = self.progress;
         if self.json {
-            let file = has_rejects.then_some(&path);
-            output::print_json(&serde_json::json!({
-                "created": created, "restored": restored, "changed": changed,
-                "existing": existing, "rejected": rejected,
-                "skipped_identities": skipped, "orphans": orphans, "rejects": file,
-                "dry_run": self.dry_run, "operation_id": self.operation_id,
-                "reasons": self.reasons,
-                "international_phones": self.tally.international,
-                "national_phones": self.tally.national,
-                "phones_without_prefix": self.tally.without_prefix,
-                "absent_cells": self.tally.absent.values().sum::<u64>(),
-                "absent_words": absent_words(&self.tally),
-                "refused_secrets": counts(&self.notes.secrets),
-                "left_out": counts(&self.notes.left_out),
-                "kept_as_attributes": counts(&self.notes.kept),
-            }))?;
+            output::print_json(&self.value())?;
         } else {
-            let verb = if self.dry_run { "would be " } else { "" };
-            let mut text = format!("{}{created} {verb}imported", self.changes);
-            if restored > 0 {
-                text += &format!(", {restored} {verb}restored");
-            }
-            if changed > 0 {
-                text += &format!(", {changed} {verb}changed");
-            }
-            text += &format!(", {existing} there already");
-            if has_rejects {
-                text += &format!(", {rejected} lines rejected");
-                if skipped > 0 {
-                    text += &format!(", {skipped} identities passed over");
-                }
-                if orphans > 0 {
-                    text += &format!(", {orphans} merged users without their primary");
-                }
-                text += &format!(": see {path}");
-            }
-            for (reason, count) in &self.reasons {
-                text += &format!("\n  {count} {reason}");
-            }
-            text += &tally_text(&self.tally);
-            text += &notes_text(&self.notes);
-            output::print(&format!("{text}\n"))?;
+            output::print(&format!("{}\n", self.text()))?;
             if !self.dry_run && created + restored + changed > 0 {
                 eprintln!("`polynym undo {}` undoes it", self.operation_id);
             }
         }
-        if has_rejects { Err(Failure::AlreadyReported) } else { Ok(()) }
+        if self.has_rejects() { Err(Failure::AlreadyReported) } else { Ok(()) }
+    }
+
+    const fn rejected(&self) -> i64 {
+        self.progress.rejected + self.rejected_here
+    }
+
+    const fn has_rejects(&self) -> bool {
+        self.rejected() > 0 || self.progress.skipped > 0 || self.progress.orphans > 0
+    }
+
+    fn value(&self) -> serde_json::Value {
+        let Progress { created, restored, changed, existing, skipped, orphans, .. } = self.progress;
+        let file = self.has_rejects().then(|| self.rejects.display().to_string());
+        serde_json::json!({
+            "created": created, "restored": restored, "changed": changed,
+            "existing": existing, "rejected": self.rejected(),
+            "skipped_identities": skipped, "orphans": orphans, "rejects": file,
+            "dry_run": self.dry_run, "operation_id": self.operation_id,
+            "reasons": self.reasons,
+            "international_phones": self.tally.international,
+            "national_phones": self.tally.national,
+            "phones_without_prefix": self.tally.without_prefix,
+            "absent_cells": self.tally.absent.values().sum::<u64>(),
+            "absent_words": absent_words(&self.tally),
+            "refused_secrets": counts(&self.notes.secrets),
+            "left_out": counts(&self.notes.left_out),
+            "kept_as_attributes": counts(&self.notes.kept),
+        })
+    }
+
+    fn text(&self) -> String {
+        let Progress { created, restored, changed, existing, skipped, orphans, .. } = self.progress;
+        let verb = if self.dry_run { "would be " } else { "" };
+        let mut text = format!("{}{created} {verb}imported", self.changes);
+        if restored > 0 {
+            text += &format!(", {restored} {verb}restored");
+        }
+        if changed > 0 {
+            text += &format!(", {changed} {verb}changed");
+        }
+        text += &format!(", {existing} there already");
+        if self.has_rejects() {
+            text += &format!(", {} lines rejected", self.rejected());
+            if skipped > 0 {
+                text += &format!(", {skipped} identities passed over");
+            }
+            if orphans > 0 {
+                text += &format!(", {orphans} merged users without their primary");
+            }
+            text += &format!(": see {}", self.rejects.display());
+        }
+        for (reason, count) in &self.reasons {
+            text += &format!("\n  {count} {reason}");
+        }
+        text + &tally_text(&self.tally) + &notes_text(&self.notes)
     }
 }
 

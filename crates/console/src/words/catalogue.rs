@@ -6,6 +6,9 @@ use std::sync::LazyLock;
 use super::pattern::Pattern;
 use crate::views::text::capitalized;
 
+/// How deep messages are in messages. It bounds the work: each level can be read in several ways.
+const MAX_DEPTH: usize = 3;
+
 /// The messages of a language.
 #[derive(Debug, Default)]
 pub struct Catalogue {
@@ -61,27 +64,34 @@ impl Catalogue {
     /// The translation of words, with the data in them. An error is a sentence on some pages, and
     /// a part of one on others: each form finds the message of the other.
     pub fn words(&self, words: &str) -> Option<String> {
-        self.same_words(words).or_else(|| match words.strip_suffix('.') {
+        self.words_in(words, 0)
+    }
+
+    fn words_in(&self, words: &str, depth: usize) -> Option<String> {
+        self.same_words(words, depth).or_else(|| match words.strip_suffix('.') {
             Some(part) => {
-                let found = self.same_words(&with_first(part, |c| c.to_lowercase().collect()))?;
-                Some(capitalized(&found) + ".")
+                let part = with_first(part, |c| c.to_lowercase().collect());
+                Some(capitalized(&self.same_words(&part, depth)?) + ".")
             }
             None => {
-                let found = self.same_words(&format!("{}.", capitalized(words)))?;
-                Some(found.trim_end_matches('.').to_owned())
+                let found = self.same_words(&format!("{}.", capitalized(words)), depth)?;
+                Some(found.strip_suffix('.').unwrap_or(&found).to_owned())
             }
         })
     }
 
-    fn same_words(&self, words: &str) -> Option<String> {
+    fn same_words(&self, words: &str, depth: usize) -> Option<String> {
         if let Some(translation) = self.entries.get(words) {
             return Some((*translation).to_owned());
+        }
+        if depth == MAX_DEPTH {
+            return None;
         }
         self.patterns.iter().find_map(|(pattern, translation)| {
             let parts = pattern.parts(words)?;
             let mut translated = Vec::with_capacity(parts.len());
             for (part, is_words) in parts {
-                let part = if is_words { self.words(part)? } else { part.to_owned() };
+                let part = if is_words { self.words_in(part, depth + 1)? } else { part.to_owned() };
                 translated.push(part);
             }
             Some(filled(translation, &translated))
@@ -172,6 +182,16 @@ mod tests {
         assert_eq!(words("the a day is gone").as_deref(), Some("der Tag fehlt"));
         assert_eq!(words("A day.").as_deref(), Some("Der Tag."));
         assert_eq!(words("A night."), None);
+    }
+
+    #[test]
+    fn a_text_with_many_parts_ends() {
+        let catalogue = Catalogue::of("{w}, {w}\n  {} {}\n{w}: {w}\n  {}: {}\na\n  das\n");
+        assert_eq!(catalogue.words("a: a: a").as_deref(), Some("das: das: das"));
+        for separator in [": ", ", "] {
+            assert_eq!(catalogue.words(&vec!["b"; 1_000].join(separator)), None);
+            assert_eq!(catalogue.words(&vec!["a"; 1_000].join(separator)), None);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Deliveries of events to receivers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use polynym_proto::v1;
@@ -10,6 +10,7 @@ use tonic::Status;
 
 use crate::calls::{Client, handle, user};
 use crate::receiver::{Got, Receiver, SECRET};
+use crate::scenarios::bulk::create_users;
 use crate::scenarios::watching::rename;
 use crate::server::Server;
 
@@ -151,6 +152,24 @@ pub async fn a_pause_loses_nothing(client: &mut Client) {
     pause(client, false).await;
     receiver.until("the last event", |got| has_taken(got, &ann, 4)).await;
     assert_eq!(receiver.taken(&ann), [1, 2, 3, 4]);
+}
+
+/// Delivers an event of each of this many users. Prints how fast.
+pub async fn each_of_many_events_is_delivered(client: &mut Client, count: usize) {
+    let receiver = Receiver::start().await;
+    create(client, creation(&receiver)).await.unwrap();
+    pause(client, true).await;
+    create_users(client, count).await;
+    pause(client, false).await;
+    let began = Instant::now();
+    while (get(client).await.delivered as usize) < count {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    let took = began.elapsed();
+    println!("{count} events in {took:?}: {:.0} a second", count as f64 / took.as_secs_f64());
+    let got = receiver.got();
+    let events: BTreeSet<_> = got.iter().map(|got| &got.id).collect();
+    assert_eq!((events.len(), get(client).await.failed_attempts), (count, 0));
 }
 
 /// A server that takes over goes on where a killed one was: no event is lost, and those of a user

@@ -12,6 +12,8 @@ use crate::change::problem::sentence;
 use crate::prelude::*;
 use crate::views::delivery::kinds;
 
+/// The hidden fields with what the form showed: what somebody else changed meanwhile stays.
+const SEEN: [&str; 4] = ["seen_url", "seen_description", "seen_types", "seen_ids_only"];
 /// The bytes of a new secret.
 const SECRET_BYTES: usize = 32;
 
@@ -61,7 +63,10 @@ pub async fn change(visit: Visit, Path((tenant, id)): Path<(String, String)>) ->
     visit.require(Role::Admin)?;
     let delivery = get(&visit.client(&tenant), &id).await?;
     let names: Vec<_> = delivery.types().map(event::name).collect();
-    let mut fields = vec![("url", &*delivery.url), ("description", &*delivery.description)];
+    let [ids_only, types] = [text_of(delivery.ids_only), &names.join(",")];
+    let (url, description) = (&*delivery.url, &*delivery.description);
+    let mut fields = vec![("url", url), ("description", description)];
+    fields.extend(SEEN.into_iter().zip([url, description, types, ids_only]));
     fields.extend(names.iter().map(|name| ("type", &**name)));
     fields.extend(delivery.ids_only.then_some(("ids_only", "yes")));
     let form = Form::of(&fields);
@@ -75,8 +80,13 @@ pub async fn update(visit: Visit, Path((tenant, id)): Path<(String, String)>, fo
         Ok(typed) => typed,
         Err(error) => return Ok(show(&visit, &tenant, &id, form, error)),
     };
+    let types: Vec<_> = form.all("type").collect();
+    let now = [&*typed.url, &*typed.description, &types.join(","), text_of(typed.ids_only)];
+    let fields = ["url", "description", "types", "ids_only"].into_iter().zip(now).zip(SEEN);
+    let changed =
+        fields.filter(|((_, now), seen)| *now != form.get(seen)).map(|((path, _), _)| path);
     let secrets = (!typed.secrets.is_empty()).then_some("secrets");
-    let paths = ["url", "types", "ids_only", "description"].into_iter().chain(secrets);
+    let paths = changed.chain(secrets);
     let request = v1::UpdateDeliveryRequest {
         delivery_id: id.clone(),
         update_mask: Some(FieldMask { paths: paths.map(str::to_owned).collect() }),
@@ -144,6 +154,11 @@ impl Typed {
             secrets: secrets.collect(),
         })
     }
+}
+
+/// The value of a box.
+const fn text_of(is_ticked: bool) -> &'static str {
+    if is_ticked { "yes" } else { "" }
 }
 
 /// A new secret of Standard Webhooks.

@@ -3,6 +3,7 @@
 use polynym_client::Client;
 use prost_types::FieldMask;
 use serde::Deserialize;
+use url::form_urlencoded::byte_serialize;
 use v1::replay_delivery_request::Begin;
 
 use crate::form;
@@ -76,6 +77,7 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>, Query(done): Quer
 
 /// Leads to the page of the delivery: the address is one of a form.
 pub async fn back(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
+    visit.require(Role::Admin)?;
     Ok(redirect(&path(&visit, &tenant, &id)))
 }
 
@@ -149,7 +151,8 @@ pub async fn delete(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
 
 /// The path of a delivery's page.
 pub fn path(visit: &Visit, tenant: &str, id: &str) -> String {
-    format!("{}/deliveries/{id}", visit.frame(tenant).home())
+    let id: String = byte_serialize(id.as_bytes()).collect();
+    format!("{}/deliveries/of/{id}", visit.frame(tenant).home())
 }
 
 /// The delivery of a tenant.

@@ -95,7 +95,9 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     let frame = visit.frame(&tenant);
     let path = format!("{}/audit", frame.home());
     let mut asked = Asked::of_form(&form);
-    if !asked.user.is_empty() && asked.user.parse::<LocalityId>().is_err() {
+    if let Ok(id) = asked.user.parse::<LocalityId>() {
+        asked.user = id.to_string();
+    } else if !asked.user.is_empty() {
         let choice = Choice::find(&visit, &tenant, &asked.user).await;
         match &choice.users[..] {
             [one] => asked.user.clone_from(&one.id),

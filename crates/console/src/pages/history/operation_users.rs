@@ -10,6 +10,8 @@ use crate::views::person::Person;
 
 /// The users of a page.
 const PAGE_SIZE: usize = 50;
+/// The least events of a call.
+const MIN_READ: usize = 10;
 /// The time for which a page goes on to read changes. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
 
@@ -53,8 +55,8 @@ pub async fn page(
     let client = visit.client(&tenant);
     let (mut rows, mut request, began) = (Vec::new(), request, Instant::now());
     let token = loop {
-        // Each event adds one user at most.
-        request.page_size = (PAGE_SIZE - rows.len()) as i32;
+        // Each event adds one user at most. Those of few users at the end are read at once, too.
+        request.page_size = PAGE_SIZE.saturating_sub(rows.len()).max(MIN_READ) as i32;
         let answer = client.directory().list_events(request.clone()).await?;
         answer.events.iter().for_each(|event| add(&mut rows, event, &answer));
         request.page_token = answer.next_page_token;

@@ -47,7 +47,11 @@ impl Wanted {
         if self.user_id.is_empty() {
             return directory.list_events(self.events.clone()).await;
         }
-        let answer = directory.list_history(self.history()).await?;
+        let answer = match directory.list_history(self.history()).await {
+            // A user who is gone has no changes.
+            Err(error) if error.reason() == "USER_NOT_FOUND" => Default::default(),
+            answer => answer?,
+        };
         let (mut events, next_page_token) = (answer.events, answer.next_page_token);
         let events_read = events.len() as i64;
         events.retain(|event| lists(&self.events, event));

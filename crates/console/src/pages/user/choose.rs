@@ -138,7 +138,8 @@ async fn find_by_text(
     let has = |found: &FoundUser, ways: &[FindWay]| {
         found.reasons.iter().any(|reading| ways.contains(&reading.way()))
     };
-    let is_identified = |found: &FoundUser| has(found, &[FindWay::Identifier, FindWay::UserId]);
+    let whole = [FindWay::Identifier, FindWay::UserId, FindWay::Attribute];
+    let is_identified = |found: &FoundUser| has(found, &whole);
     found.retain(|found| {
         let is_deleted = found.user.as_ref().is_none_or(|user| user.state() == State::Deleted);
         (with_deleted || !is_deleted)

@@ -1,5 +1,6 @@
 //! The steps of deliveries.
 
+use std::fmt;
 use std::time::Duration;
 
 use locality_uuid::LocalityId;
@@ -34,7 +35,7 @@ pub enum DeliveryStep {
 }
 
 /// Changes of a delivery. Absent ones leave it as it is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct DeliveryChanges {
     /// The URL of the receiver.
     pub url: Option<String>,
@@ -48,6 +49,16 @@ pub struct DeliveryChanges {
     pub description: Option<String>,
     /// Whether it is paused.
     pub paused: Option<bool>,
+}
+
+/// Without the secrets.
+impl fmt::Debug for DeliveryChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, kinds, with_values, secrets: _, description, paused } = self;
+        let mut shown = f.debug_struct("DeliveryChanges");
+        shown.field("url", url).field("kinds", kinds).field("with_values", with_values);
+        shown.field("description", description).field("paused", paused).finish_non_exhaustive()
+    }
 }
 
 impl DeliveryChanges {
@@ -69,7 +80,8 @@ impl DeliveryChanges {
 pub struct DeliveryUpdate {
     /// What changes.
     pub changes: DeliveryChanges,
-    /// The end of the feed: one that is paused because its events are gone goes on from there.
+    /// The end of the feed, from which one goes on that is paused because its events are gone. If it
+    /// is empty, that one is soon paused again.
     pub end: Vec<u8>,
     /// The caller.
     pub caller: String,
@@ -152,7 +164,8 @@ fn apply(now: Timestamp, after: &mut EventDelivery, update: &DeliveryUpdate) {
             let pause = after.pause.take();
             after.progress.stall = None;
             after.progress.held.restart(now);
-            if pause.is_some_and(|pause| pause.reason == EVENTS_EXPIRED) {
+            let has_lost = pause.is_some_and(|pause| pause.reason == EVENTS_EXPIRED);
+            if has_lost && !end.is_empty() {
                 after.progress.position.clone_from(end);
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::error::{DeliveryError, Error, Invalid};
 use crate::model::delivery::record::{DeliveryTarget, EventDelivery};
-use crate::model::delivery::step::{DeliveryChanges, DeliveryStep, DeliveryUpdate};
+use crate::model::delivery::step::{DeliveryChanges, DeliveryStep, DeliveryUpdate, EVENTS_EXPIRED};
 use crate::mutation::MutationKind;
 use crate::mutation::read_set::MutationReport;
 use crate::service::Directory;
@@ -58,8 +58,10 @@ impl Directory {
     ) -> Result<EventDelivery, Error> {
         check_id(id)?;
         check_text("description", changes.description.as_deref().unwrap_or_default())?;
+        let present = self.delivery(&call.context, id).await?;
+        let has_lost = present.pause.is_some_and(|pause| pause.reason == EVENTS_EXPIRED);
         let end = match changes.paused {
-            Some(false) => self.backend.feed.position().await?,
+            Some(false) if has_lost => self.backend.feed.position().await?,
             _ => Vec::new(),
         };
         let caller = call.context.caller.to_owned();

@@ -130,6 +130,10 @@ impl Finding<'_> {
             if limit.items() == 0 {
                 return Ok(Some(next));
             }
+            // Who types a whole identifier means no longer number.
+            if search.reading.way == Way::AttributeStart && !shown.is_empty() {
+                continue;
+            }
             let earlier = searches[..n].iter().map(|search| &search.filter);
             let filter = search.filter.clone().excluding(earlier);
             let read = self.read(&filter, &next.position, limit);

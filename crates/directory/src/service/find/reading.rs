@@ -35,6 +35,8 @@ pub enum Way {
     UserId,
     /// As the value of an attribute by which the tenant finds users.
     Attribute,
+    /// As the start of a text of such an attribute.
+    AttributeStart,
     /// As words of the name, the last of which may go on.
     Name,
     /// As the end of a phone number.
@@ -202,7 +204,7 @@ fn attribute_starts(text: &str, policies: &Policies) -> Vec<Search> {
         let starts = Some(starts.collect::<Vec<_>>()).filter(|starts| !starts.is_empty())?;
         let filter = Filter::of_attribute_starts(name, &starts);
         let attribute = name.to_owned();
-        let reading = Reading { attribute, ..Reading::new(Way::Attribute, format!("{text}*")) };
+        let reading = Reading { attribute, ..Reading::new(Way::AttributeStart, text) };
         Some(Search::new(reading, filter.excluding([&Filter::of_attribute(name, whole)])))
     };
     policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
@@ -339,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_text_is_read_in_each_way_that_makes_sense() {
-        use Way::{Attribute, EmailDomain, EmailStart, Identifier, Name, UserId};
+        use Way::{Attribute, AttributeStart, EmailDomain, EmailStart, Identifier, Name, UserId};
         let id = "20be0ffc-314a-bd53-7a50-013a65ca76d2";
         for (text, expected) in [
             (
@@ -350,7 +352,7 @@ mod tests {
                     (Name, "mueller"),
                     (Name, "muller"),
                     (EmailStart, "Mueller"),
-                    (Attribute, "Mueller*"),
+                    (AttributeStart, "Mueller"),
                 ][..],
             ),
             ("Ann Lee", &[(Attribute, "Ann Lee"), (Name, "ann lee")]),
@@ -362,7 +364,7 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         assert!(read(id, &[]).contains(&(UserId, id.to_owned())));
-        assert!(read("004", &[]).contains(&(Attribute, "004*".to_owned())));
+        assert!(read("004", &[]).contains(&(AttributeStart, "004".to_owned())));
         let ends = [("…2671", "2671"), ("0671", "0671"), ("(0171) 555-26 71", "1715552671")];
         for (text, digits) in ends {
             assert!(read(text, &[]).contains(&(Way::PhoneEnd, digits.to_owned())), "{text}");
