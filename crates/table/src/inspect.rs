@@ -3,6 +3,7 @@
 mod guess;
 mod headers;
 mod proposal;
+mod states;
 mod values;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -147,8 +148,13 @@ fn read(
     let (locale, seen_traits, mut all) = (proposal.locale, proposal.traits, known);
     let options = Options { locale, ..given.options.clone() };
     let region = proposal.file.region.clone().unwrap_or_default();
-    let options = Options { region, ..options };
+    let mut options = Options { region, ..options };
     let is_guess = given.maps.is_empty();
+    if is_guess {
+        for (column, own) in &proposal.file.values {
+            options.meanings.entry(column.clone()).or_insert_with(|| own.clone());
+        }
+    }
     let maps = if is_guess { proposal.file.maps() } else { given.maps };
     let mapping = Mapping::new(&maps, &table.columns, options)?;
     let mut inspection = Inspection {

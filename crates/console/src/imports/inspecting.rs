@@ -119,7 +119,12 @@ fn table<R: Read>(
     let proposed = MapFile { phones: file.phones, absent: file.absent, ..proposed };
     let mut found = Settings::of(&proposed, &names);
     found.separator = settings.separator;
-    found.values = settings.values;
+    let guessed = std::mem::replace(&mut found.values, settings.values);
+    if is_guess {
+        guessed
+            .into_iter()
+            .for_each(|(column, own)| drop(found.values.entry(column).or_insert(own)));
+    }
     if !is_guess {
         found.columns = columns;
     }

@@ -13,6 +13,7 @@ const DISPLAY_NAME: &str = "display_name";
 const FAMILY_NAME: &str = "family_name";
 const SOCIAL: &str = "social";
 const ATTRIBUTE: &str = "attributes";
+const STATE: &str = "state";
 
 /// How a table is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -196,6 +197,18 @@ impl Settings {
         Ok(settings)
     }
 
+    /// The meanings of values. Those of states hold only while the column has states.
+    fn values_of(&self, names: &[String]) -> Meanings {
+        let mut values = self.values.clone();
+        for (setting, name) in self.columns.iter().zip(names) {
+            if let Some(own) = values.get_mut(name).filter(|_| setting.choice != STATE) {
+                own.retain(|_, meaning| FewValues::State.meaning(meaning).is_none());
+            }
+        }
+        values.retain(|_, own| !own.is_empty());
+        values
+    }
+
     /// The map file for columns with these names.
     pub fn map_file(&self, names: &[String]) -> MapFile {
         let mut fields: BTreeMap<String, Vec<(u8, &String)>> = BTreeMap::new();
@@ -223,7 +236,7 @@ impl Settings {
             phones: self.is_strict.then(|| "strict".to_owned()),
             absent: self.absent.clone(),
             map: fields.into_iter().map(|(field, own)| (field, columns(own))).collect(),
-            values: self.values.clone(),
+            values: self.values_of(names),
         }
     }
 }
@@ -263,5 +276,16 @@ mod tests {
         assert_eq!(settings.columns[0].choice, FAMILY_NAME);
         assert_eq!(settings.columns[3].choice, "attributes:double");
         assert_eq!(settings.map_file(&names), file);
+    }
+
+    #[test]
+    fn meanings_of_states_end_with_the_choice_of_a_state() {
+        let text = "[map]\nstate = \"Status\"\n[values.Status]\nACTIVE = \"active\"\n";
+        let (file, names) = (MapFile::parse(text).unwrap(), ["Status".to_owned()]);
+        let mut settings = Settings::of(&file, &names);
+        assert_eq!(settings.map_file(&names).values, file.values);
+        settings.columns[0].choice = "attributes".to_owned();
+        settings.columns[0].name = "status".to_owned();
+        assert!(settings.map_file(&names).values.is_empty());
     }
 }

@@ -6,6 +6,7 @@ use polynym_identifier::{Dialling, Identifier, RawIdentifier, dialling, is_inter
 
 use super::guess::{self, Guess, Traits};
 use super::headers::{attribute_name, by_name, is_dialled};
+use super::states;
 use crate::columns::{Columns, REJECT_COLUMNS};
 use crate::field::{Field, ValueType};
 use crate::locale::{Locale, NEUTRAL};
@@ -16,6 +17,7 @@ use crate::rows::Row;
 const DISPLAY_NAME: &str = "display_name";
 const PHONE: &str = "phone";
 const REGION: &str = "region";
+const STATE: &str = "state";
 /// The languages whose people write the family's name first.
 const FAMILY_FIRST: [&str; 4] = ["hu", "ja", "ko", "zh"];
 
@@ -105,6 +107,11 @@ impl Proposal {
         let exact = Field::named(name).filter(|field| guess::fits(field, cells, &self.locale));
         if let Some(field) = exact {
             return self.set(field.name(), name);
+        }
+        let is_free = !self.file.map.contains_key(STATE);
+        if let Some(meanings) = states::meanings(name, cells).filter(|_| is_free) {
+            self.file.values.insert(name.to_owned(), meanings);
+            return self.set(STATE.to_owned(), name);
         }
         let guess = by_name(name).map(|(guess, _)| guess).or_else(|| guess::by_cells(cells));
         match guess.filter(|guess| self.takes(*guess, cells)) {
