@@ -26,11 +26,11 @@ const FILES: [(&str, &str, &[Person]); 8] = [
                     "email:ines.duarte@example.com",
                     "handle:ines.duarte",
                     "phone:+351211234567",
-                    "social:google/107000000000000000001",
+                    "social:keycloak-google/107000000000000000001",
                 ],
                 ("keycloak_id", "5f0a1c52-8a43-4c1c-9a40-6b3c5a0e1f01"),
             ),
-            (&["social:github/900417"], ("keycloak_username", "20417")),
+            (&["social:keycloak-github/900417"], ("keycloak_username", "20417")),
         ],
     ),
     (
@@ -62,7 +62,7 @@ const FILES: [(&str, &str, &[Person]); 8] = [
         "kratos.json",
         "kratos",
         &[(
-            &["email:aiko.tan@example.com", "handle:aiko", "social:google/107000000000000000004"],
+            &["email:aiko.tan@example.com", "handle:aiko", "social:oidc-google/107000000000000000004"],
             ("kratos_id", "9f425a8d-7efc-4768-8f23-7647a74fdf13"),
         )],
     ),
@@ -221,7 +221,7 @@ fn formats_are_named_or_asked_for() {
     let table = server.run(&with_map);
     assert!(table.status.success() && stdout(&table).starts_with("3 would be"), "{table:?}");
     let refused = server.run(&[&with_map[..], &["--format", "okta"]].concat());
-    assert!(stderr(&refused).contains("only --region counts"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("only --region and --encoding count"), "{}", stderr(&refused));
     let wrong = server.run(&["import", &file("kratos.json"), "--format", "jsonl"]);
     assert!(stderr(&wrong).contains("identities of Ory Kratos: add --format kratos"), "{wrong:?}");
     let cut = folder.path().join("cut.json");

@@ -7,6 +7,10 @@ pub const SHAPE: Shape = Shape {
     source: "auth0",
     lists: &["users"],
     is_lines: true,
+    of_users: &[],
+    container: None,
+    state: "blocked",
+    providers: "",
     outside: "",
     advice: "the file has no users: export them as JSON, which has one user per line",
     read,
@@ -55,8 +59,8 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
             .to_owned());
     }
     object.user_times(person, "created_at", "updated_at");
-    person.text("auth0_user_id", &id);
-    person.set_disabled(object.flag("blocked") == Some(true));
+    person.own("auth0_user_id", &id);
+    object.state("blocked", true, person);
     names(&mut object, person);
     addresses(&mut object, person);
     person.login("auth0_username", &object.text("username"));
@@ -75,25 +79,21 @@ fn names(object: &mut Object, person: &mut Person<'_>) {
     }
     let (given, family) = (object.text("given_name"), object.text("family_name"));
     person.display_name(&format!("{} {}", given.trim(), family.trim()));
-    person.text("given_name", &given);
-    person.text("family_name", &family);
+    person.own("given_name", &given);
+    person.own("family_name", &family);
     object.keep(&[("nickname", "nickname"), ("locale", "locale")], person);
 }
 
 fn addresses(object: &mut Object, person: &mut Person<'_>) {
     let (email, is_verified) = (object.text("email"), object.flag("email_verified"));
-    if !email.is_empty() {
-        let n = person.email(&email);
-        if is_verified == Some(true) {
-            person.verify(n, None);
-        }
+    let n = person.email(&email);
+    if is_verified == Some(true) {
+        person.verify(n, None);
     }
     let (phone, is_verified) = (object.text("phone_number"), object.flag("phone_verified"));
-    if !phone.is_empty() {
-        let n = person.phone(&phone);
-        if is_verified == Some(true) {
-            person.verify(n, None);
-        }
+    let n = person.phone(&phone);
+    if is_verified == Some(true) {
+        person.verify(n, None);
     }
 }
 
@@ -102,8 +102,13 @@ fn accounts(object: &mut Object, id: &str, person: &mut Person<'_>) {
     let accounts = object.objects("identities");
     if accounts.is_empty() {
         let (provider, subject) = id.split_once('|').unwrap_or_default();
-        if !subject.is_empty() && !OWN.contains(&provider) && !GENERIC.contains(&provider) {
-            person.social(provider, subject, "");
+        match subject.split_once('|').filter(|_| GENERIC.contains(&provider)) {
+            _ if subject.is_empty() || OWN.contains(&provider) => {}
+            Some((connection, subject)) => person.connection((provider, connection), subject, ""),
+            None if GENERIC.contains(&provider) => {
+                person.notes.left_out.add("accounts without the name of their connection");
+            }
+            None => person.social(provider, subject, ""),
         }
     }
     for mut account in accounts {
@@ -114,13 +119,17 @@ fn accounts(object: &mut Object, id: &str, person: &mut Person<'_>) {
         account.leave_out_rest("identities.", person.notes);
         let name = profile(name, person);
         if OWN.contains(&&*provider) {
+            if !name.trim().is_empty() || !id.ends_with(&*subject) {
+                person.notes.left_out.add("identities of the account itself");
+            }
             continue;
         }
-        let is_generic = GENERIC.contains(&&*provider) && !connection.is_empty();
-        let own = if is_generic { &connection } else { &provider };
-        // The ids of such connections begin with their names.
-        let subject = subject.strip_prefix(&format!("{connection}|")).unwrap_or(&subject);
-        person.social(own, subject, &name);
+        // The ids of generic connections begin with their names.
+        let own = subject.strip_prefix(&format!("{connection}|")).unwrap_or(&subject);
+        match GENERIC.contains(&&*provider) && !connection.is_empty() {
+            true => person.connection((&provider, &connection), own, &name),
+            false => person.social(&provider, own, &name),
+        }
     }
 }
 

@@ -7,6 +7,10 @@ pub const SHAPE: Shape = Shape {
     source: "firebase",
     lists: &["users"],
     is_lines: false,
+    of_users: &[],
+    container: None,
+    state: "",
+    providers: "",
     outside: "",
     advice: "the file has no users: write it by firebase auth:export FILE --format=json",
     read,
@@ -21,24 +25,35 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
         return Err("an account of Firebase has a localId, and this has none".to_owned());
     }
     object.user_times(person, "createdAt", "updatedAt");
-    person.text("firebase_uid", &id);
+    person.own("firebase_uid", &id);
     person.display_name(&object.text("displayName"));
-    person.set_disabled(object.flag("disabled") == Some(true));
+    object.state("disabled", true, person);
     let (email, is_verified) = (object.text("email"), object.flag("emailVerified"));
-    if !email.is_empty() {
-        let n = person.email(&email);
-        if is_verified == Some(true) {
-            person.verify(n, None);
-        }
+    let n = person.email(&email);
+    if is_verified == Some(true) {
+        person.verify(n, None);
     }
     let phone = object.text("phoneNumber");
-    if !phone.is_empty() {
-        person.phone(&phone);
-    }
+    person.phone(&phone);
+    accounts(&mut object, (&email, &phone), person);
+    claims(&mut object, person);
+    object.leave_out_rest("", person.notes);
+    Ok(true)
+}
+
+/// The accounts at providers. Those that are the account itself are counted if they differ from it.
+fn accounts(object: &mut Object, (own_email, own_phone): (&str, &str), person: &mut Person<'_>) {
     for mut account in object.objects("providerUserInfo") {
         let (provider, subject) = (account.text("providerId"), account.text("rawId"));
         let (name, email) = (account.text("displayName"), account.text("email"));
         if OWN.contains(&&*provider) {
+            if account.text("phoneNumber") != own_phone && provider == "phone" {
+                person.notes.left_out.add("providerUserInfo.phoneNumber");
+            }
+            if !email.is_empty() && email != own_email {
+                person.notes.left_out.add("providerUserInfo.email");
+            }
+            account.leave_out_rest("providerUserInfo.", person.notes);
             continue;
         }
         let shown = if email.is_empty() { &name } else { &email };
@@ -46,9 +61,6 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
         person.display_name(&name);
         account.leave_out_rest("providerUserInfo.", person.notes);
     }
-    claims(&mut object, person);
-    object.leave_out_rest("", person.notes);
-    Ok(true)
 }
 
 /// The custom claims: an object, or its JSON as text.

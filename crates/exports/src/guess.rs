@@ -62,9 +62,10 @@ fn json(head: &[u8]) -> Option<ExportFormat> {
         || nested("users", &["username", "createdTimestamp"])
         || nested("users", &["username", "enabled"]);
     let is_firebase = nested("users", &["localId"]) || (is_list && has(&inner, &["localId"]));
-    let is_auth0 = ["email_verified", "user_metadata", "app_metadata", "Email Verified"]
-        .iter()
-        .any(|name| users.contains(*name));
+    let is_auth0 = ["user_id", "Id"].iter().any(|name| users.contains(*name))
+        && ["email_verified", "user_metadata", "app_metadata", "Email Verified"]
+            .iter()
+            .any(|name| users.contains(*name));
     let is_kratos =
         has(users, &["schema_id", "traits"]) || nested("identities", &["schema_id", "traits"]);
     let found = [
@@ -81,7 +82,7 @@ fn json(head: &[u8]) -> Option<ExportFormat> {
 }
 
 /// The keys of the first levels, as far as the text goes.
-fn keys(text: &[u8]) -> [BTreeSet<String>; LEVELS] {
+pub fn keys(text: &[u8]) -> [BTreeSet<String>; LEVELS] {
     let mut keys = [const { BTreeSet::new() }; LEVELS];
     let (mut depth, mut n) = (0_usize, 0);
     while let Some(byte) = text.get(n) {

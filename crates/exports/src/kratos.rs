@@ -9,6 +9,10 @@ pub const SHAPE: Shape = Shape {
     source: "kratos",
     lists: &["identities"],
     is_lines: false,
+    of_users: &["traits", "schema_id"],
+    container: None,
+    state: "",
+    providers: "",
     outside: "",
     advice: "the file has no identities: write the answer of GET /admin/identities to a file",
     read,
@@ -25,7 +29,7 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
         return Err("an identity of Kratos has an id and traits, and this has not".to_owned());
     }
     object.user_times(person, "created_at", "updated_at");
-    person.text("kratos_id", &id);
+    person.own("kratos_id", &id);
     object.keep(
         &[
             ("external_id", "kratos_external_id"),
@@ -34,8 +38,13 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
         ],
         person,
     );
-    person.set_disabled(object.0.get("state") == Some(&Value::from("inactive")));
-    object.text("state");
+    match object.0.remove("state") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(state)) if state.trim().is_empty() => {}
+        Some(Value::String(state)) if state == "inactive" => person.set_disabled(true),
+        Some(Value::String(state)) if state == "active" => person.set_disabled(false),
+        Some(_) => person.unknown_state("state"),
+    }
     for key in ["schema_url", "state_changed_at"] {
         object.0.remove(key);
     }
@@ -91,7 +100,7 @@ fn traits(mut traits: Object, person: &mut Person<'_>) {
     let whole = [&shown, &name, &parts.join(" "), &format!("{first} {last}")];
     whole.into_iter().for_each(|name| person.display_name(name));
     if name.trim() != person.user.display_name {
-        person.text("name", &name);
+        person.own("name", &name);
     }
     traits.keep_rest("", person);
 }
@@ -106,7 +115,10 @@ fn credentials(credentials: Object, person: &mut Person<'_>) {
         for identifier in identifiers {
             match (&*kind, identifier.split_once(':')) {
                 ("oidc" | "saml", Some((provider, subject))) => {
-                    person.social(provider, subject, "");
+                    person.connection((&*kind, provider), subject, "");
+                }
+                ("oidc" | "saml", None) => {
+                    person.notes.left_out.add("accounts at providers without an id");
                 }
                 ("password", _) => person.login("kratos_identifier", &identifier),
                 _ => {}

@@ -1,16 +1,19 @@
 //! LDIF (RFC 2849): the entries of people, of `inetOrgPerson` or of Active Directory.
 
+mod states;
+
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use polynym_proto::v1::User;
+use prost_types::Timestamp;
 
 use crate::notes::{Notes, is_secret};
 use crate::person::Person;
 use crate::times;
-use crate::unfolded::{Unfolded, UnfoldedLines};
+use crate::unfolded::{LINE_COST, Unfolded, UnfoldedLines};
 use crate::users::{Entry, Users};
 
 /// The limits of an entry.
@@ -70,8 +73,6 @@ const FORM: [&str; 5] =
     ["changetype", "control", "objectclass", "structuralobjectclass", "version"];
 /// The records with which a command ends its output.
 const ENDS: [&str; 4] = ["search", "result", "ref", "version"];
-/// The bit of `userAccountControl` for accounts that are disabled.
-const DISABLED: u32 = 2;
 
 /// The entries of a file.
 pub struct Entries<R> {
@@ -90,6 +91,8 @@ struct Record {
     values: BTreeMap<String, (String, Vec<Vec<u8>>)>,
     /// Values that are too long or in other files, by name.
     missing: Vec<String>,
+    /// Whether it has a name.
+    has_dn: bool,
     error: Option<String>,
 }
 
@@ -126,7 +129,7 @@ impl<R: BufRead> Entries<R> {
             self.notes.leave_out(&format!("changes of the kind {change}"));
             return None;
         }
-        if !record.values.contains_key("dn") {
+        if !record.has_dn {
             let is_end = record.values.keys().all(|name| ENDS.contains(&&**name));
             let advice = "an entry begins with its dn: correct the file's source".to_owned();
             return (!is_end).then_some(Err(advice));
@@ -143,9 +146,16 @@ impl<R: BufRead> Entries<R> {
             self.notes.leave_out(&format!("entries of {last}"));
             return None;
         }
+        if states::is_deleted(record) {
+            self.notes.leave_out("entries that are deleted");
+            return None;
+        }
         let mut person = Person::new("ldif", &self.region, &mut self.notes);
         record.read(&mut person);
-        Some(Ok(person.user))
+        if let Some(error) = record.error.take() {
+            person.fail(error);
+        }
+        Some(person.finish())
     }
 }
 
@@ -171,7 +181,7 @@ impl Record {
         if self.line == 0 {
             self.line = line.line;
         }
-        self.bytes += line.text.len();
+        self.bytes += line.text.len() + LINE_COST;
         if self.bytes > MAX_ENTRY_BYTES {
             self.values = BTreeMap::new();
             let mib = MAX_ENTRY_BYTES >> 20;
@@ -180,7 +190,13 @@ impl Record {
         if self.error.is_some() || line.text == b"-" {
             return;
         }
-        match parse(line) {
+        let parsed = parse(line);
+        if let Ok((name, _)) = &parsed
+            && name.eq_ignore_ascii_case("dn")
+        {
+            self.dn(line.line);
+        }
+        match parsed {
             Ok((name, Some(value))) => {
                 let entry = self.values.entry(name.to_lowercase());
                 entry.or_insert_with(|| (name, Vec::new())).1.push(value);
@@ -190,57 +206,92 @@ impl Record {
         }
     }
 
-    /// Takes the texts of a name.
-    fn texts(&mut self, name: &str) -> Vec<String> {
-        let (_, values) = self.values.remove(name).unwrap_or_default();
-        values.into_iter().filter_map(|value| String::from_utf8(value).ok()).collect()
+    /// Notes the name of the entry: it has one, at its beginning. Otherwise the values of two
+    /// entries are mixed.
+    fn dn(&mut self, line: i64) {
+        let is_first = self.values.keys().all(|name| ENDS.contains(&&**name));
+        if self.has_dn || !is_first {
+            let first = self.line;
+            self.error.get_or_insert(format!(
+                "line {line}: a dn within the entry that begins in line {first}: a blank line is \
+                 missing before it"
+            ));
+        }
+        self.has_dn = true;
     }
 
-    /// Takes the first text of a name.
+    /// Takes the texts of a name. The entry has an error if one is no text.
+    fn texts(&mut self, name: &str) -> Vec<String> {
+        let (written, values) = self.values.remove(name).unwrap_or_default();
+        let texts: Result<Vec<_>, _> = values.into_iter().map(String::from_utf8).collect();
+        texts.unwrap_or_else(|_| {
+            let advice = "export the file as UTF-8, or name its encoding by --encoding";
+            self.error.get_or_insert(format!("{written} is not UTF-8: {advice}"));
+            Vec::new()
+        })
+    }
+
+    /// Takes the first text of a name. Further ones are counted.
     fn text(&mut self, name: &str) -> Option<String> {
-        self.texts(name).into_iter().next()
+        let written = self.values.get(name).map(|(written, _)| written.clone())?;
+        let mut texts = self.texts(name).into_iter().filter(|text| !text.trim().is_empty());
+        let first = texts.next();
+        self.missing.extend(texts.map(|_| written.clone()));
+        first
+    }
+
+    /// Takes a time. One that is not understood is counted.
+    fn time(&mut self, name: &str) -> Option<Timestamp> {
+        let text = self.text(name)?;
+        let time = times::from_digits(&text);
+        if time.is_none() {
+            self.missing.push(name.to_owned());
+        }
+        time
     }
 
     /// Reads the values of a person.
     fn read(&mut self, person: &mut Person<'_>) {
-        self.missing.drain(..).for_each(|name| person.notes.leave_out(&name));
         for (created, updated) in
             [("createtimestamp", "modifytimestamp"), ("whencreated", "whenchanged")]
         {
-            let [created, updated] = [created, updated]
-                .map(|name| self.text(name).and_then(|text| times::from_digits(&text)));
+            let [created, updated] = [created, updated].map(|name| self.time(name));
             person.user.create_time = person.user.create_time.or(created);
             person.user.update_time = person.user.update_time.or(updated);
         }
         self.ids(person);
         self.identities(person);
-        let name = [self.text("displayname"), self.text("cn")].into_iter().flatten();
-        name.for_each(|name| person.display_name(&name));
+        person.display_name(&self.text("displayname").unwrap_or_default());
+        let common = self.text("cn").unwrap_or_default();
+        person.display_name(&common);
+        if common.trim() != person.user.display_name {
+            person.own("cn", &common);
+        }
         let first = |key: &str| {
             let (_, values) = self.values.get(key)?;
             std::str::from_utf8(values.first()?).ok()
         };
         let parts = [first("givenname"), first("sn")].map(Option::unwrap_or_default);
         person.display_name(&parts.join(" "));
-        let control = self.text("useraccountcontrol").and_then(|text| text.parse::<u32>().ok());
-        let is_locked = ["nsaccountlock", "logindisabled"]
-            .map(|name| self.text(name).is_some_and(|text| text.eq_ignore_ascii_case("true")));
-        person.set_disabled(
-            is_locked.contains(&true) || control.is_some_and(|bits| bits & DISABLED > 0),
-        );
+        states::read(self, person);
         self.rest(person);
+        self.missing.drain(..).for_each(|name| person.notes.leave_out(&name));
     }
 
     fn ids(&mut self, person: &mut Person<'_>) {
-        let guid = self.values.remove("objectguid").and_then(|(_, values)| guid(values.first()?));
-        person.text("ldap_object_guid", &guid.unwrap_or_default());
+        let (_, guids) = self.values.remove("objectguid").unwrap_or_default();
+        match (guids.first().map(guid), guids.len()) {
+            (None, _) => {}
+            (Some(Some(guid)), 1) => person.own("ldap_object_guid", &guid),
+            _ => person.notes.leave_out("objectGUID"),
+        }
         for (key, name) in [
             ("dn", "ldap_dn"),
             ("entryuuid", "ldap_entry_uuid"),
             ("ipauniqueid", "ldap_ipa_unique_id"),
             ("nsuniqueid", "ldap_ns_unique_id"),
         ] {
-            person.text(name, &self.text(key).unwrap_or_default());
+            person.own(name, &self.text(key).unwrap_or_default());
         }
     }
 

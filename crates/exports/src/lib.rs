@@ -18,6 +18,7 @@ mod ldif;
 mod notes;
 mod open;
 mod person;
+mod providers;
 mod sheet;
 mod times;
 mod unfolded;

@@ -63,6 +63,11 @@ impl Notes {
         }
     }
 
+    /// Says that no user of the file has the field with its state.
+    pub fn no_state(&mut self, field: &str) {
+        self.left_out.add(&format!("state of the users, since none has {field}"));
+    }
+
     /// Counts a part of JSON that is not imported, unless it is empty.
     pub fn leave_out_value(&mut self, name: &str, value: &Value) {
         if !is_empty(value) {
@@ -85,20 +90,38 @@ fn is_empty(value: &Value) -> bool {
 
 /// Whether a name is one of passwords, their hashes, or other secrets of signing in.
 pub fn is_secret(name: &str) -> bool {
-    const PARTS: [&str; 6] = ["password", "passwd", "passphrase", "secret", "salt", "unicodepwd"];
-    const NAMES: [&str; 10] = [
+    const PARTS: [&str; 13] = [
+        "password",
+        "passwd",
+        "passwort",
+        "passphrase",
+        "passcode",
+        "secret",
+        "salt",
+        "unicodepwd",
+        "pwdhistory",
+        "token",
+        "apikey",
+        "api_key",
+        "nthash",
+    ];
+    const NAMES: [&str; 12] = [
         "credentials",
         "otp",
         "totp",
+        "pin",
         "pwd",
         "krbprincipalkey",
-        "lmpwdhistory",
-        "ntpwdhistory",
         "dbcspwd",
         "multifactor",
         "private_key",
+        "recovery_codes",
+        "security_answer",
+        "supplementalcredentials",
     ];
-    let name = name.to_lowercase();
+    /// Words that have a part of these and are none.
+    const HARMLESS: [&str; 2] = ["secretary", "next_page_token"];
+    let name = HARMLESS.iter().fold(name.to_lowercase(), |name, word| name.replace(word, ""));
     let last = name.rsplit('.').next().unwrap_or_default();
     PARTS.iter().any(|part| name.contains(part))
         || NAMES.contains(&last)
@@ -121,10 +144,28 @@ mod tests {
 
     #[test]
     fn secrets_are_known_by_their_names() {
-        for name in ["userPassword", "passwordHash", "salt", "credentials.password", "totp"] {
+        for name in [
+            "userPassword",
+            "passwordHash",
+            "salt",
+            "credentials.password",
+            "totp",
+            "sambaNTPwdHistory",
+            "access_token",
+            "apiKey",
+            "api_key",
+            "sambaNThash",
+            "passcode",
+            "Passwort",
+            "a.PIN",
+            "recovery_codes",
+            "security_answer",
+            "supplementalCredentials",
+            "secretaryPassword",
+        ] {
             assert!(is_secret(name), "{name}");
         }
-        for name in ["groups", "photoUrl", "passport", "hotpot"] {
+        for name in ["groups", "photoUrl", "passport", "hotpot", "secretary", "spinning"] {
             assert!(!is_secret(name), "{name}");
         }
     }

@@ -12,7 +12,8 @@ use crate::{auth0, firebase, keycloak, kratos, ldif, sheet, vcard};
 /// The bytes that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Opens a file of a format. UTF-16 with its mark is read as well as UTF-8.
+/// Opens a file of a format. UTF-16 with its mark is read as well as UTF-8, and the
+/// encoding that the options name.
 ///
 /// # Errors
 /// The file is compressed, or is no such file: in words.
@@ -23,9 +24,9 @@ pub fn open<'r>(
 ) -> Result<Box<dyn Users + 'r>, String> {
     let region = &options.region;
     if format.is_table() {
-        return Ok(Box::new(sheet::Sheet::open(format, reader, region)?));
+        return Ok(Box::new(sheet::Sheet::open(format, reader, options)?));
     }
-    let text = encoding::open(reader, None)
+    let text = encoding::open(reader, options.encoding)
         .map_err(|error| error.replace("--format csv", &format!("--format {}", format.name())))?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, text.reader);
     Ok(match format {

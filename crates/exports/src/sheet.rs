@@ -9,7 +9,7 @@ use polynym_table::{Row, Table, region, without_marks};
 use crate::format::ExportFormat;
 use crate::notes::Notes;
 use crate::person::Person;
-use crate::users::{Entry, Users};
+use crate::users::{Entry, ReadOptions, Users};
 
 /// What a column has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,11 +80,24 @@ const ENTRA: [(&str, Role); 17] = [
     ("createddatetime", Role::Created),
 ];
 
-/// The names of a format's attributes: the id, the name to sign in, and the status.
-const OKTA_NAMES: [&str; 3] = ["okta_id", "okta_login", "okta_status"];
-const ENTRA_NAMES: [&str; 3] = ["entra_object_id", "entra_user_principal_name", "entra_status"];
-/// The states of Okta in which nobody can sign in any more.
-const DISABLED: [&str; 3] = ["SUSPENDED", "DEPROVISIONED", "DELETED"];
+/// The names of a format's attributes: the id, and the name to sign in.
+const OKTA_NAMES: [&str; 2] = ["okta_id", "okta_login"];
+const ENTRA_NAMES: [&str; 2] = ["entra_object_id", "entra_user_principal_name"];
+/// The states of Okta, with underscores: those in which nobody can sign in any more, and others.
+const DISABLED: [&str; 5] = ["SUSPENDED", "DEPROVISIONED", "DELETED", "DEACTIVATED", "INACTIVE"];
+const ENABLED: [&str; 11] = [
+    "ACTIVE",
+    "STAGED",
+    "PROVISIONED",
+    "PENDING_ACTIVATION",
+    "PENDING_USER_ACTION",
+    "RECOVERY",
+    "PASSWORD_RECOVERY",
+    "PASSWORD_RESET",
+    "PASSWORD_EXPIRED",
+    "LOCKED_OUT",
+    "LOCKED",
+];
 /// A part of the names of guests in Entra, which are no addresses.
 const GUEST: &str = "#EXT#";
 
@@ -135,8 +148,8 @@ impl<R: Read> Sheet<R> {
     ///
     /// # Errors
     /// It cannot be read, or lacks the columns: in words.
-    pub fn open(format: ExportFormat, reader: R, region: &str) -> Result<Self, String> {
-        let table = Table::open(reader, None, None)?;
+    pub fn open(format: ExportFormat, reader: R, options: &ReadOptions) -> Result<Self, String> {
+        let table = Table::open(reader, options.encoding, None)?;
         let roles = roles(format, table.header.iter());
         if !roles.contains(&Role::Login) {
             let (words, column) = match format {
@@ -148,12 +161,15 @@ impl<R: Read> Sheet<R> {
                  what its columns are"
             ));
         }
-        let (region, notes) = (region.to_owned(), Notes::default());
+        let (region, mut notes) = (options.region.clone(), Notes::default());
+        if !roles.iter().any(|role| matches!(role, Role::Status | Role::Enabled)) {
+            notes.no_state(if format == ExportFormat::Okta { "status" } else { "accountEnabled" });
+        }
         Ok(Self { table, format, roles, region, notes })
     }
 
     /// The user of a row.
-    fn user(&mut self, row: &Row) -> User {
+    fn user(&mut self, row: &Row) -> Result<User, String> {
         let is_okta = self.format == ExportFormat::Okta;
         let names = if is_okta { OKTA_NAMES } else { ENTRA_NAMES };
         let mut person = Person::new(self.format.name(), &self.region, &mut self.notes);
@@ -174,18 +190,23 @@ impl<R: Read> Sheet<R> {
                 read(&mut person, role, (column, cell.trim()), names);
             }
         }
-        person.user
+        person.finish()
     }
 }
 
 /// Reads a cell.
-fn read(person: &mut Person<'_>, role: &Role, (column, cell): (&str, &str), names: [&str; 3]) {
-    let [id, login, status] = names;
+fn read(
+    person: &mut Person<'_>,
+    role: &Role,
+    (column, cell): (&str, &str),
+    names: [&'static str; 2],
+) {
+    let [id, login] = names;
     match role {
-        Role::Id => person.text(id, cell),
+        Role::Id => person.own(id, cell),
         Role::Login if cell.contains(GUEST) => {
             person.notes.kept.add(login);
-            person.text(login, cell);
+            person.own(login, cell);
         }
         Role::Login => person.login(login, cell),
         Role::Email => {
@@ -199,16 +220,20 @@ fn read(person: &mut Person<'_>, role: &Role, (column, cell): (&str, &str), name
             }
         }
         Role::Phone => {
-            let number = cell.trim_matches(['[', ']', '"', ' ']);
-            if !number.is_empty() {
-                person.phone(number);
-            }
+            person.phone(cell.trim_matches(['[', ']', '"', ' ']));
         }
         Role::Status => {
-            person.set_disabled(DISABLED.contains(&&*cell.to_uppercase()));
-            person.text(status, cell);
+            let state = cell.to_uppercase().replace([' ', '-'], "_");
+            match (DISABLED.contains(&&*state), ENABLED.contains(&&*state)) {
+                (false, false) => person.unknown_state(column),
+                (is_disabled, _) => person.set_disabled(is_disabled),
+            }
+            person.own("okta_status", cell);
         }
-        Role::Enabled => person.set_disabled(cell.eq_ignore_ascii_case("false")),
+        Role::Enabled => match cell.to_lowercase().parse::<bool>() {
+            Ok(is_enabled) => person.set_disabled(!is_enabled),
+            Err(_) => person.unknown_state(column),
+        },
         Role::Created => match time::parse(cell) {
             Some(time) => person.user.create_time = Some(time),
             None => person.text(column, cell),
@@ -218,8 +243,8 @@ fn read(person: &mut Person<'_>, role: &Role, (column, cell): (&str, &str), name
             None => person.text(column, cell),
         },
         Role::DisplayName => {}
-        Role::GivenName => person.text("given_name", cell),
-        Role::FamilyName => person.text("family_name", cell),
+        Role::GivenName => person.own("given_name", cell),
+        Role::FamilyName => person.own("family_name", cell),
         Role::Region | Role::Attribute => person.text(column.trim(), cell),
     }
 }
@@ -232,7 +257,7 @@ impl<R: Read> Users for Sheet<R> {
             }
             let user = match row.error.take() {
                 Some(error) => Err(error),
-                None => Ok(self.user(&row)),
+                None => self.user(&row),
             };
             return Ok(Some(Entry { line: row.line, bytes: row.bytes, user }));
         }

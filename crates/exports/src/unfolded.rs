@@ -7,6 +7,9 @@ use polynym_lines::{Line, Lines, MAX_LINE_BYTES};
 /// The bytes that are kept of a line that is too long: its name.
 const KEPT_BYTES: usize = 256;
 
+/// The bytes that a line costs besides its text.
+pub const LINE_COST: usize = 64;
+
 /// A line with its further lines.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unfolded {
@@ -39,12 +42,13 @@ impl<R: BufRead> UnfoldedLines<R> {
     pub fn next_line(&mut self) -> Result<Option<Unfolded>, String> {
         let Some((line, first, bytes)) = self.take()? else { return Ok(None) };
         let mut whole = Unfolded { line, bytes, text: Vec::new(), is_cut: false };
-        whole.add(first, 0);
+        let mut cost = 0;
+        whole.add(first, 0, &mut cost);
         loop {
             match self.take()? {
                 Some((_, further, bytes)) if goes_on(&further) => {
                     whole.bytes += bytes;
-                    whole.add(further, 1);
+                    whole.add(further, 1, &mut cost);
                 }
                 other => {
                     self.ahead = other;
@@ -67,9 +71,13 @@ fn goes_on(line: &Line) -> bool {
 }
 
 impl Unfolded {
-    fn add(&mut self, line: Line, start: usize) {
+    /// Adds a line without its first bytes. `cost` is that of the lines so far.
+    fn add(&mut self, line: Line, start: usize, cost: &mut usize) {
+        if let Line::Whole(text) = &line {
+            *cost += text.len() + LINE_COST;
+        }
         match line {
-            Line::Whole(text) if !self.is_cut && self.text.len() + text.len() <= MAX_LINE_BYTES => {
+            Line::Whole(text) if !self.is_cut && *cost <= MAX_LINE_BYTES => {
                 self.text.extend_from_slice(&text[start..]);
             }
             _ => {

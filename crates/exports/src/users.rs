@@ -1,6 +1,7 @@
 //! The users of a file, one after another.
 
 use polynym_proto::v1::User;
+use polynym_table::encoding::Encoding;
 
 use crate::notes::Notes;
 
@@ -9,6 +10,8 @@ use crate::notes::Notes;
 pub struct ReadOptions {
     /// The region of telephone numbers in national form; may be empty.
     pub region: String,
+    /// The encoding of a file without a byte order mark; none for UTF-8.
+    pub encoding: Option<&'static Encoding>,
 }
 
 /// A user of a file.

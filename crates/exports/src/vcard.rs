@@ -10,13 +10,15 @@ use polynym_proto::v1::User;
 use crate::notes::Notes;
 use crate::person::Person;
 use crate::times;
-use crate::unfolded::UnfoldedLines;
+use crate::unfolded::{LINE_COST, UnfoldedLines};
 use crate::users::{Entry, Users};
 use property::Property;
 
 /// The limit of a card.
 const MAX_CARD_BYTES: usize = 4 << 20;
 
+/// What is before an email in the form of an address of the web.
+const MAILTO: &str = "mailto:";
 /// Numbers of machines.
 const NO_VOICE: [&str; 5] = ["fax", "pager", "modem", "bbs", "textphone"];
 /// The properties that are kept as attributes.
@@ -88,7 +90,7 @@ impl<R: BufRead> Cards<R> {
                 let n = line.line;
                 card.error.get_or_insert(format!("line {n}: a card begins within this one"));
             } else {
-                card.size += line.text.len();
+                card.size += line.text.len() + LINE_COST;
                 card.add(Property::parse(&line), line.is_cut);
             }
         }
@@ -105,7 +107,7 @@ impl<R: BufRead> Cards<R> {
         if let Some(error) = card.error.take() {
             return Some(Err(error));
         }
-        match card.value("VERSION").as_deref() {
+        match card.value("VERSION").as_deref().map(str::trim) {
             Some("3.0" | "4.0") => {}
             Some(other) => {
                 let other: String = other.chars().take(10).collect();
@@ -123,7 +125,7 @@ impl<R: BufRead> Cards<R> {
         let mut person = Person::new("vcard", &self.region, &mut self.notes);
         card.missing.drain(..).for_each(|name| person.notes.leave_out(&name));
         read(std::mem::take(&mut card.properties), &mut person);
-        Some(Ok(person.user))
+        Some(person.finish())
     }
 }
 
@@ -182,7 +184,7 @@ fn read(properties: Vec<Property>, person: &mut Person<'_>) {
         match &*name {
             "FN" => person.display_name(&property.text()),
             "N" => parts = property.parts(),
-            "UID" => person.text("vcard_uid", &property.text()),
+            "UID" => person.own("vcard_uid", &property.text()),
             "REV" => rev(&property.text(), person),
             "EMAIL" => email(&property, person),
             "TEL" => match property.types().find(|own| NO_VOICE.contains(&&**own)) {
@@ -200,8 +202,8 @@ fn read(properties: Vec<Property>, person: &mut Person<'_>) {
     }
     if let [family, given, ..] = &*parts {
         person.display_name(&format!("{} {}", given.trim(), family.trim()));
-        person.text("given_name", given);
-        person.text("family_name", family);
+        person.own("given_name", given);
+        person.own("family_name", family);
     }
     kept.into_iter().for_each(|(name, texts)| person.texts(&name, texts));
 }
@@ -217,7 +219,9 @@ fn rev(text: &str, person: &mut Person<'_>) {
 
 fn email(property: &Property, person: &mut Person<'_>) {
     let text = property.text();
-    let n = person.email(text.strip_prefix("mailto:").unwrap_or(&text));
+    let text = text.trim();
+    let (scheme, rest) = text.split_at_checked(MAILTO.len()).unwrap_or_default();
+    let n = person.email(if scheme.eq_ignore_ascii_case(MAILTO) { rest } else { text });
     if property.is_preferred() {
         person.make_primary(n);
     }

@@ -94,7 +94,7 @@ async fn exports_of_other_directories_are_taken() {
             &[
                 "users of Keycloak · 3 lines",
                 "only tables have columns to choose",
-                "google/107000000000000000001",
+                "keycloak-google/107000000000000000001",
                 "Refused as secrets: 1 credentials",
                 "Not imported: 1 groups, 2 realmRoles",
                 "Kept as attributes: 1 keycloak_username",

@@ -37,8 +37,8 @@ pub fn resolve(command: &mut Import) -> Result<(), Failure> {
     }
     match export(command) {
         Some(format) if is_mapped => Err(Failure::Usage(format!(
-            "--format {}: of the options for CSV files only --region counts; leave out the others, \
-             or add --format csv to say what the columns are",
+            "--format {}: of the options for CSV files only --region and --encoding count; leave \
+             out the others, or add --format csv to say what the columns are",
             format.name()
         ))),
         _ => Ok(()),
@@ -71,20 +71,21 @@ fn by_content(path: &Path) -> Option<ImportFormat> {
     found.map(|(given, _)| given)
 }
 
-/// Whether there are options that say how to read a table, other than the region.
+/// Whether there are options that say how to read a table, other than those that count for every
+/// format.
 fn has_table_options(args: &TableArgs) -> bool {
     let TableArgs {
         maps,
         map_file,
         inspect,
-        encoding,
+        encoding: _,
         separator,
         locale,
         region: _,
         phones,
         absent,
     } = args;
-    let texts = [encoding, separator, locale, absent];
+    let texts = [separator, locale, absent];
     *inspect
         || !maps.is_empty()
         || map_file.is_some()

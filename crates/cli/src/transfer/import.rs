@@ -167,7 +167,8 @@ fn source(command: &Import, tenant: String, given: Given) -> Format {
     let target = Target { tenant, has_new_ids: command.new_ids };
     match format::export(command) {
         Some(format) => {
-            Format::Export { format, options: ReadOptions { region: given.options.region }, target }
+            let (region, encoding) = (given.options.region, given.encoding);
+            Format::Export { format, options: ReadOptions { region, encoding }, target }
         }
         None => Format::Lines(target),
     }

@@ -10,6 +10,11 @@ use super::scanner::{Fault, Kept, Scanner};
 pub const MAX_USER_BYTES: usize = 4 << 20;
 /// The limit of a key's bytes.
 const MAX_KEY_BYTES: usize = 1 << 10;
+/// Values that say nothing, and the bytes of the longest one.
+const EMPTY: [&[u8]; 5] = [b"\"\"", b"null", b"[]", b"{}", b"false"];
+const MAX_EMPTY_BYTES: usize = 5;
+/// The limit of the list of providers.
+const MAX_PROVIDERS_BYTES: usize = 1 << 20;
 
 /// An element.
 pub struct Element {
@@ -26,6 +31,8 @@ pub struct Elements<R> {
     scanner: Scanner<R>,
     /// The keys of the lists in the outer object.
     keys: &'static [&'static str],
+    /// The key of the list of providers in the outer object.
+    providers_key: &'static str,
     state: State,
     /// The bytes before the last element.
     before: usize,
@@ -33,13 +40,17 @@ pub struct Elements<R> {
     pub has_list: bool,
     /// The keys of the outer object that have other values.
     pub other_keys: Vec<String>,
+    /// The list of providers, if it is before the users.
+    pub providers: Option<Vec<u8>>,
 }
 
 /// The place in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// At the beginning.
-    Start,
+    /// At the beginning, or after a value of several: pages that were put together.
+    Start { is_first: bool },
+    /// Before an element of a sequence without a list.
+    Sequence,
     /// In the object around the list, before its first key or after a value.
     Object { is_first: bool },
     /// In the list, before its first element or after one.
@@ -50,10 +61,24 @@ enum State {
 
 impl<R: BufRead> Elements<R> {
     /// The elements of a list, or of the lists with these keys in an object.
-    pub fn new(reader: R, keys: &'static [&'static str]) -> Self {
+    pub fn new(reader: R, keys: &'static [&'static str], providers_key: &'static str) -> Self {
         let scanner = Scanner::new(reader);
-        let (state, other_keys) = (State::Start, Vec::new());
-        Self { scanner, keys, state, before: 0, has_list: false, other_keys }
+        let (state, other_keys) = (State::Start { is_first: true }, Vec::new());
+        Self {
+            scanner,
+            keys,
+            providers_key,
+            state,
+            before: 0,
+            has_list: false,
+            other_keys,
+            providers: None,
+        }
+    }
+
+    /// The elements that follow each other without a list, such as one a line.
+    pub fn sequence(reader: R) -> Self {
+        Self { state: State::Sequence, has_list: true, ..Self::new(reader, &[], "") }
     }
 
     /// The next element; none at the end.
@@ -79,10 +104,15 @@ impl<R: BufRead> Elements<R> {
     fn step(&mut self) -> Result<Result<Option<Element>, &'static str>, Fault> {
         let sign = self.scanner.peek_sign()?;
         match self.state {
-            State::Start => self.start(sign),
+            State::Start { is_first: false } if sign.is_none() => {
+                self.state = State::End;
+                Ok(Ok(None))
+            }
+            State::Start { .. } => self.start(sign),
+            State::Sequence => self.next_of_sequence(sign),
             State::Object { is_first } => self.member(sign, is_first),
             State::List { is_first, has_object } => self.element(sign, is_first, has_object),
-            State::End => Ok(if sign.is_none() { Ok(None) } else { Err("the end of the file") }),
+            State::End => Ok(Ok(None)),
         }
     }
 
@@ -92,7 +122,7 @@ impl<R: BufRead> Elements<R> {
             Some(b'{') => State::Object { is_first: true },
             _ => return Ok(Err("a list or an object of JSON")),
         };
-        self.has_list = sign == Some(b'[');
+        self.has_list |= sign == Some(b'[');
         self.scanner.next()?;
         Ok(Ok(None))
     }
@@ -106,7 +136,7 @@ impl<R: BufRead> Elements<R> {
             None => return Err(Fault::Truncated),
             Some(b'}') => {
                 self.scanner.next()?;
-                self.state = State::End;
+                self.state = State::Start { is_first: false };
                 return Ok(Ok(None));
             }
             Some(b',') if !is_first => drop(self.scanner.next()?),
@@ -132,13 +162,25 @@ impl<R: BufRead> Elements<R> {
             }
             Some(b',' | b']' | b'}' | b':') => return Ok(Err("a value")),
             _ => {
-                self.scanner.value(&mut Kept::default())?;
-                if self.other_keys.len() < MAX_KEY_BYTES {
-                    self.other_keys.push(name);
-                }
+                self.other(name)?;
             }
         }
         Ok(Ok(None))
+    }
+
+    /// Takes a value that is no list of users.
+    fn other(&mut self, name: String) -> Result<(), Fault> {
+        let has_providers = !name.is_empty() && name == self.providers_key;
+        let limit = if has_providers { MAX_PROVIDERS_BYTES } else { MAX_EMPTY_BYTES };
+        let mut kept = Kept { limit, ..Kept::default() };
+        self.scanner.value(&mut kept)?;
+        if !EMPTY.contains(&&*kept.content) && self.other_keys.len() < MAX_KEY_BYTES {
+            self.other_keys.push(name);
+        }
+        if has_providers && kept.size <= limit {
+            self.providers = Some(kept.content);
+        }
+        Ok(())
     }
 
     fn element(
@@ -151,18 +193,39 @@ impl<R: BufRead> Elements<R> {
             None => return Err(Fault::Truncated),
             Some(b']') => {
                 self.scanner.next()?;
-                self.state =
-                    if has_object { State::Object { is_first: false } } else { State::End };
+                self.state = match has_object {
+                    true => State::Object { is_first: false },
+                    false => State::Start { is_first: false },
+                };
                 return Ok(Ok(None));
             }
             Some(b',') if !is_first => drop(self.scanner.next()?),
             Some(_) if is_first => {}
             Some(_) => return Ok(Err("a comma or ]")),
         }
+        self.state = State::List { is_first: false, has_object };
+        self.whole()
+    }
+
+    fn next_of_sequence(
+        &mut self,
+        sign: Option<u8>,
+    ) -> Result<Result<Option<Element>, &'static str>, Fault> {
+        match sign {
+            None => {
+                self.state = State::End;
+                Ok(Ok(None))
+            }
+            Some(b'{') => self.whole(),
+            Some(_) => Ok(Err("a user")),
+        }
+    }
+
+    /// Takes the element that begins here.
+    fn whole(&mut self) -> Result<Result<Option<Element>, &'static str>, Fault> {
         if matches!(self.scanner.peek_sign()?, None | Some(b',' | b']' | b'}' | b':')) {
             return Ok(Err("a user"));
         }
-        self.state = State::List { is_first: false, has_object };
         let line = self.scanner.line;
         let mut kept = Kept { limit: MAX_USER_BYTES, ..Kept::default() };
         self.scanner.value(&mut kept)?;

@@ -6,7 +6,7 @@ use prost_types::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::notes::{Notes, is_secret};
-use crate::person::Person;
+use crate::person::{MAX_NAME_BYTES, Person};
 use crate::times;
 
 /// The levels of objects whose values become attributes.
@@ -38,11 +38,21 @@ impl Object {
     pub fn flag(&mut self, key: &str) -> Option<bool> {
         let flag = match self.0.get(key)? {
             Value::Bool(flag) => *flag,
-            Value::String(text) => text.parse().ok()?,
+            Value::String(text) => text.trim().to_lowercase().parse().ok()?,
             _ => return None,
         };
         self.0.remove(key);
         Some(flag)
+    }
+
+    /// Takes whether the user is disabled, of a field that is `disabled` if so. There is no user if
+    /// the field says something else.
+    pub fn state(&mut self, key: &str, disabled: bool, person: &mut Person<'_>) {
+        match (self.flag(key), self.0.get(key)) {
+            (Some(flag), _) => person.set_disabled(flag == disabled),
+            (None, None | Some(Value::Null)) => {}
+            (None, Some(_)) => person.unknown_state(key),
+        }
     }
 
     /// Takes a time. Another value stays.
@@ -100,11 +110,11 @@ impl Object {
         texts
     }
 
-    /// Takes texts as attributes of the same names.
-    pub fn keep(&mut self, keys: &[(&str, &str)], person: &mut Person<'_>) {
+    /// Takes texts as attributes of ours.
+    pub fn keep(&mut self, keys: &[(&str, &'static str)], person: &mut Person<'_>) {
         for (key, name) in keys {
             let text = self.text(key);
-            person.text(name, &text);
+            person.own(name, &text);
         }
     }
 
@@ -125,8 +135,11 @@ impl Object {
 
 /// Keeps a value as an attribute, and an object as one for each of its values.
 fn keep(name: &str, value: Value, person: &mut Person<'_>, levels: usize) {
-    if is_secret(name) {
+    if is_secret(name) || name.len() > MAX_NAME_BYTES {
         return person.notes.leave_out_value(name, &value);
+    }
+    if person.has_failed() {
+        return;
     }
     match value {
         Value::Null => {}

@@ -2,6 +2,9 @@
 
 use crate::unfolded::Unfolded;
 
+/// The limit of a property's parameters.
+const MAX_PARAMETERS: usize = 100;
+
 /// A property.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Property {
@@ -39,6 +42,9 @@ impl Property {
                 None => (own, None),
             };
             rest = further;
+            if parameters.len() >= MAX_PARAMETERS {
+                return Err(format!("line {number} has more than {MAX_PARAMETERS} parameters"));
+            }
             match (&name, part.split_once('=')) {
                 (None, _) => name = Some(part.rsplit('.').next().unwrap_or(part)),
                 (Some(_), Some((key, value))) => {
