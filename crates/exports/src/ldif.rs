@@ -135,6 +135,9 @@ impl<R: BufRead> Entries<R> {
             return (!is_end).then_some(Err(advice));
         }
         let classes = record.texts("objectclass");
+        if let Some(error) = record.error.take() {
+            return Some(Err(error));
+        }
         let has =
             |names: &[&str]| classes.iter().any(|class| names.contains(&&*class.to_lowercase()));
         let is_person = match classes.last() {

@@ -118,6 +118,13 @@ impl<'n> Person<'n> {
         }
     }
 
+    /// Counts a name that is not the display name, since there was one.
+    pub fn display_name_differs(&mut self, part: &str, text: &str) {
+        if !text.trim().is_empty() && text.trim() != self.user.display_name {
+            self.notes.left_out.add(part);
+        }
+    }
+
     /// Sets whether the user is disabled.
     pub fn set_disabled(&mut self, is_disabled: bool) {
         self.has_state = true;

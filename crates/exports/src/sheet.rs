@@ -181,7 +181,10 @@ impl<R: Read> Sheet<R> {
         if let Some(known) = with(Role::Region).find_map(region) {
             known.clone_into(&mut person.region);
         }
-        with(Role::DisplayName).for_each(|name| person.display_name(name));
+        for name in with(Role::DisplayName) {
+            person.display_name(name);
+            person.display_name_differs("display names", name);
+        }
         let parts = [Role::GivenName, Role::FamilyName].map(|part| with(part).collect::<String>());
         person.display_name(&parts.join(" "));
         let header = &self.table.header;
@@ -222,14 +225,7 @@ fn read(
         Role::Phone => {
             person.phone(cell.trim_matches(['[', ']', '"', ' ']));
         }
-        Role::Status => {
-            let state = cell.to_uppercase().replace([' ', '-'], "_");
-            match (DISABLED.contains(&&*state), ENABLED.contains(&&*state)) {
-                (false, false) => person.unknown_state(column),
-                (is_disabled, _) => person.set_disabled(is_disabled),
-            }
-            person.own("okta_status", cell);
-        }
+        Role::Status => status(person, column, cell),
         Role::Enabled => match cell.to_lowercase().parse::<bool>() {
             Ok(is_enabled) => person.set_disabled(!is_enabled),
             Err(_) => person.unknown_state(column),
@@ -247,6 +243,16 @@ fn read(
         Role::FamilyName => person.own("family_name", cell),
         Role::Region | Role::Attribute => person.text(column.trim(), cell),
     }
+}
+
+/// Reads the state of Okta.
+fn status(person: &mut Person<'_>, column: &str, cell: &str) {
+    let state = cell.to_uppercase().replace([' ', '-'], "_");
+    match (DISABLED.contains(&&*state), ENABLED.contains(&&*state)) {
+        (false, false) => person.unknown_state(column),
+        (is_disabled, _) => person.set_disabled(is_disabled),
+    }
+    person.own("okta_status", cell);
 }
 
 impl<R: Read> Users for Sheet<R> {

@@ -182,7 +182,10 @@ fn read(properties: Vec<Property>, person: &mut Person<'_>) {
     for property in properties {
         let name = property.name.clone();
         match &*name {
-            "FN" => person.display_name(&property.text()),
+            "FN" => {
+                person.display_name(&property.text());
+                person.display_name_differs("further FN", &property.text());
+            }
             "N" => parts = property.parts(),
             "UID" => person.own("vcard_uid", &property.text()),
             "REV" => rev(&property.text(), person),
@@ -199,6 +202,9 @@ fn read(properties: Vec<Property>, person: &mut Person<'_>) {
             name if FORM.contains(&name) => {}
             name => person.notes.leave_out(name),
         }
+    }
+    if parts.iter().skip(2).any(|part| !part.trim().is_empty()) {
+        person.notes.left_out.add("further parts of N");
     }
     if let [family, given, ..] = &*parts {
         person.display_name(&format!("{} {}", given.trim(), family.trim()));

@@ -243,6 +243,10 @@ fn an_alias_is_public_if_the_realm_says_so() {
         {"alias":"google","providerId":"oidc"}]"#;
     let (own, _) = user(Keycloak, format!(r#"{{"realm":"a",{kinds},{users}}}"#));
     assert_eq!(providers(&own), ["github", "keycloak-google"]);
+    let text = format!(r#"{{"realm":"a",{kinds},{users}}}{{"realm":"b",{users}}}"#);
+    let (users_of_both, ..) = read(Keycloak, text);
+    let other = users_of_both[1].as_ref().unwrap();
+    assert_eq!(providers(other), ["keycloak-github", "keycloak-google"]);
     let (own, _) = user(Keycloak, format!(r#"{{"realm":"a",{users},{kinds}}}"#));
     assert_eq!(providers(&own), ["keycloak-github", "keycloak-google"]);
 }
@@ -317,6 +321,9 @@ fn names_and_numbers_that_are_not_valid_are_kept() {
     assert_eq!(attribute(&own, "ldap_uid"), "1 | 2");
     assert_eq!((attribute(&own, "other_phone"), own.identities.len()), ("12".to_owned(), 0));
     assert_eq!((notes.kept.get("other_phone"), notes.kept.get("ldap_uid")), (1, 2));
+    let card = "BEGIN:VCARD\nVERSION:4.0\nN:Lee;Ann;Q;;\nFN:Ann\nFN:Annie\nEND:VCARD\n";
+    let notes = user(Vcard, card).1;
+    assert_eq!(["further FN", "further parts of N"].map(|name| notes.left_out.get(name)), [1, 1]);
     let text = r#"[{"user_id":"auth0|1","identities":[
         {"provider":"auth0","user_id":"1"},
         {"provider":"email","user_id":"2","profileData":{"email":"b@example.com"}}]}]"#;

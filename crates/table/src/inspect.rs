@@ -15,6 +15,7 @@ use polynym_identifier::{Dialling, Identifier};
 use polynym_lines::raw_identifier;
 
 use crate::columns::Columns;
+use crate::locale::Locale;
 use crate::map_file::{Given, MapFile};
 use crate::mapping::{MappedUser, Mapping, Options};
 use crate::rows::{Row, Table};
@@ -146,15 +147,8 @@ fn read(
     proposal.file.encoding = given.encoding.or(encoding).map(|encoding| encoding.name().to_owned());
     proposal.file.separator = given.separator.map(separator::name);
     let (locale, seen_traits, mut all) = (proposal.locale, proposal.traits, known);
-    let options = Options { locale, ..given.options.clone() };
-    let region = proposal.file.region.clone().unwrap_or_default();
-    let mut options = Options { region, ..options };
     let is_guess = given.maps.is_empty();
-    if is_guess {
-        for (column, own) in &proposal.file.values {
-            options.meanings.entry(column.clone()).or_insert_with(|| own.clone());
-        }
-    }
+    let options = options_of(&proposal.file, given.options, locale, is_guess);
     let maps = if is_guess { proposal.file.maps() } else { given.maps };
     let mapping = Mapping::new(&maps, &table.columns, options)?;
     let mut inspection = Inspection {
@@ -190,6 +184,16 @@ fn read(
             is_number && all.of(n) != seen_traits.of(n)
         });
     Ok((inspection, is_other.then_some(all)))
+}
+
+/// The given options, with those that are guessed.
+fn options_of(file: &MapFile, given: Options, locale: Locale, is_guess: bool) -> Options {
+    let mut meanings = given.meanings;
+    for (column, own) in file.values.iter().filter(|_| is_guess) {
+        meanings.entry(column.clone()).or_insert_with(|| own.clone());
+    }
+    let region = file.region.clone().unwrap_or_default();
+    Options { locale, region, meanings, ..given }
 }
 
 /// The rows from which columns are guessed.

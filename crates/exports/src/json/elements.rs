@@ -40,7 +40,8 @@ pub struct Elements<R> {
     pub has_list: bool,
     /// The keys of the outer object that have other values.
     pub other_keys: Vec<String>,
-    /// The list of providers, if it is before the users.
+    /// The list of providers, if it is before the users; empty where a file goes on with another
+    /// value.
     pub providers: Option<Vec<u8>>,
 }
 
@@ -123,6 +124,8 @@ impl<R: BufRead> Elements<R> {
             _ => return Ok(Err("a list or an object of JSON")),
         };
         self.has_list |= sign == Some(b'[');
+        // Each value is a realm of its own.
+        self.providers = Some(Vec::new());
         self.scanner.next()?;
         Ok(Ok(None))
     }

@@ -111,7 +111,7 @@ impl<R: BufRead> JsonUsers<R> {
         };
         let element = elements.next()?;
         if let Some(content) = elements.providers.take() {
-            self.kinds.extend(kinds(&content));
+            self.kinds = kinds(&content);
         }
         let outside = self.shape.outside;
         for key in elements.other_keys.drain(..) {
