@@ -266,6 +266,12 @@ fn tables_have_states_without_a_format() {
         let again = polynym_table::inspect(|| Ok(text), again).unwrap();
         assert_eq!(again.rejects, inspection.rejects);
     }
+    // A word that is not known is no reason to take everybody as active.
+    let text = b"mail,status\na@example.com,ACTIVE\nb@example.com,Asleep\nc@example.com,INACTIVE\n";
+    let inspection = polynym_table::inspect(|| Ok(&text[..]), Given::default()).unwrap();
+    let rejects: Vec<_> = inspection.rejects.into_iter().collect();
+    let wanted = "status: Asleep: the state must be active or disabled".to_owned();
+    assert_eq!(rejects, [(wanted, (1, 3))]);
 }
 
 #[test]

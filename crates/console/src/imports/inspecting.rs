@@ -120,10 +120,8 @@ fn table<R: Read>(
     let mut found = Settings::of(&proposed, &names);
     found.separator = settings.separator;
     let guessed = std::mem::replace(&mut found.values, settings.values);
-    if is_guess {
-        guessed
-            .into_iter()
-            .for_each(|(column, own)| drop(found.values.entry(column).or_insert(own)));
+    for (column, own) in guessed.into_iter().filter(|_| is_guess) {
+        found.values.entry(column).or_insert(own);
     }
     if !is_guess {
         found.columns = columns;

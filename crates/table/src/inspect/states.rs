@@ -25,7 +25,7 @@ const WORDS: [(&str, bool); 13] = [
 const FLAGS: [(&str, bool); 2] = [("true", false), ("false", true)];
 
 /// The meanings of the words of a column with states: `active` or `disabled`. None if it is another
-/// column, or has a word that is not known.
+/// column, or if not even most of its words are known. Those that are not make their rows rejects.
 pub fn meanings(column: &str, cells: &[&str]) -> Option<BTreeMap<String, String>> {
     let name = column.to_lowercase();
     let name = name.trim().strip_prefix("profile.").unwrap_or(name.trim());
@@ -35,11 +35,12 @@ pub fn meanings(column: &str, cells: &[&str]) -> Option<BTreeMap<String, String>
         name if ENABLED.contains(&name) => &FLAGS[..],
         _ => return None,
     };
-    let is_known = |cell: &&str| {
+    let is_known = |cell: &str| {
         let cell = cell.to_lowercase().replace('_', " ");
         words.iter().any(|(word, _)| *word == cell)
     };
-    if cells.is_empty() || !cells.iter().all(is_known) {
+    let known = cells.iter().filter(|cell| is_known(cell)).count();
+    if known * 2 <= cells.len() {
         return None;
     }
     let of = |word: &str, is_disabled: bool| {
@@ -86,6 +87,7 @@ mod tests {
         let entra = meanings("accountEnabled", &["True", "FALSE"]).unwrap();
         assert_eq!((&*entra["False"], &*entra["true"]), ("disabled", "active"));
         assert_eq!(meanings("Status", &["active", "single"]), None);
+        assert!(meanings("Status", &["ACTIVE", "Asleep", "SUSPENDED"]).is_some());
         assert_eq!(meanings("Married", &["true"]), None);
     }
 }
