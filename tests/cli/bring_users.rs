@@ -62,7 +62,11 @@ const FILES: [(&str, &str, &[Person]); 8] = [
         "kratos.json",
         "kratos",
         &[(
-            &["email:aiko.tan@example.com", "handle:aiko", "social:oidc-google/107000000000000000004"],
+            &[
+                "email:aiko.tan@example.com",
+                "handle:aiko",
+                "social:oidc-google/107000000000000000004",
+            ],
             ("kratos_id", "9f425a8d-7efc-4768-8f23-7647a74fdf13"),
         )],
     ),
@@ -221,7 +225,16 @@ fn formats_are_named_or_asked_for() {
     let table = server.run(&with_map);
     assert!(table.status.success() && stdout(&table).starts_with("3 would be"), "{table:?}");
     let refused = server.run(&[&with_map[..], &["--format", "okta"]].concat());
-    assert!(stderr(&refused).contains("only --region and --encoding count"), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("only --region and --encoding count"),
+        "{}",
+        stderr(&refused)
+    );
+    let latin = folder.path().join("latin.ldif");
+    fs::write(&latin, b"dn: uid=a\nuid: a\nmail: a@example.com\ncn: Andr\xe9\n").unwrap();
+    let latin = ["import", latin.to_str().unwrap(), "--encoding", "windows-1252", "--dry-run"];
+    let read = server.run(&latin);
+    assert!(stdout(&read).starts_with("1 would be"), "{read:?}");
     let wrong = server.run(&["import", &file("kratos.json"), "--format", "jsonl"]);
     assert!(stderr(&wrong).contains("identities of Ory Kratos: add --format kratos"), "{wrong:?}");
     let cut = folder.path().join("cut.json");
