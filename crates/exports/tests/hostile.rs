@@ -158,7 +158,7 @@ fn states_of_directories_are_known() {
 fn states_that_are_not_known_are_rejects() {
     for (format, field, text) in [
         (Ldif, "userAccountControl", "dn: uid=a\nuid: a\nuserAccountControl: x\n"),
-        (Ldif, "nsaccountlock", "dn: uid=a\nuid: a\nnsAccountLock: perhaps\n"),
+        (Ldif, "nsAccountLock", "dn: uid=a\nuid: a\nnsAccountLock: perhaps\n"),
         (Ldif, "inetUserStatus", "dn: uid=a\nuid: a\ninetUserStatus: asleep\n"),
         (Keycloak, "enabled", r#"[{"id":"1","username":"a","enabled":"no"}]"#),
         (Firebase, "disabled", r#"[{"localId":"1","disabled":"perhaps"}]"#),

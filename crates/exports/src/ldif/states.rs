@@ -4,7 +4,7 @@ use super::Record;
 use crate::person::Person;
 
 /// The attributes that are TRUE for accounts that are disabled.
-const FLAGS: [&str; 3] = ["nsaccountlock", "logindisabled", "msds-useraccountdisabled"];
+const FLAGS: [&str; 3] = ["nsAccountLock", "loginDisabled", "msDS-UserAccountDisabled"];
 /// The bit of `userAccountControl` for accounts that are disabled.
 const DISABLED: i64 = 2;
 /// The time at which an account was locked, if it stays so until somebody unlocks it.
@@ -27,7 +27,7 @@ pub fn is_deleted(record: &mut Record) -> bool {
 /// Reads the state. There is no user if it is not understood.
 pub fn read(record: &mut Record, person: &mut Person<'_>) {
     for name in FLAGS {
-        for text in texts(record, name) {
+        for text in texts(record, &name.to_lowercase()) {
             match text.to_lowercase().parse::<bool>() {
                 Ok(is_disabled) => person.set_disabled(is_disabled),
                 Err(_) => person.unknown_state(name),
