@@ -70,7 +70,8 @@ fn read(mut object: Object, person: &mut Person<'_>) -> Result<bool, String> {
 /// The attributes: each has a list of texts, mostly of one.
 fn attributes(mut attributes: Object, person: &mut Person<'_>) {
     for (name, flag) in PHONES {
-        let (numbers, flags) = (attributes.texts(name), attributes.texts(flag));
+        let numbers = attributes.texts(name);
+        let flags = if flag.is_empty() { Vec::new() } else { attributes.texts(flag) };
         // Of several numbers nobody knows which one is verified.
         let is_true = flags.iter().any(|flag| flag.trim().eq_ignore_ascii_case("true"));
         let is_verified = is_true && numbers.len() == 1 && flags.len() == 1;

@@ -58,7 +58,10 @@ pub fn connection(protocol: &str, alias: &str) -> String {
     let canonical = parsed.as_ref().and_then(|own| own.social_parts()).map(|(name, _)| name);
     let canonical =
         canonical.map_or_else(|| alias.trim().to_lowercase(), |name| name.to_lowercase());
-    if is_public(&canonical) { format!("{protocol}-{canonical}") } else { alias.to_owned() }
+    let prefix = format!("{protocol}-");
+    // A name that has the protocol already is none that was kept apart.
+    let is_public = is_public(canonical.trim_start_matches(&*prefix));
+    if is_public { prefix + &canonical } else { alias.to_owned() }
 }
 
 /// Whether a name in lower case is one of a public provider, in any spelling.
@@ -80,6 +83,7 @@ mod tests {
             (" GitHub ", "oidc-github"),
             ("google.com", "oidc-google.com"),
             ("gitlab", "oidc-gitlab"),
+            ("oidc-gitlab", "oidc-oidc-gitlab"),
             ("warehouse", "warehouse"),
         ] {
             assert_eq!(connection("oidc", alias), wanted);
