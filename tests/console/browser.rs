@@ -115,7 +115,12 @@ impl Answer {
             let (_, rest) = input.split_once(&format!("{name}=\"")).unwrap_or_default();
             rest.split('"').next().unwrap_or_default().to_owned()
         };
-        inputs.map(|input| (value(input, "name"), value(input, "value"))).collect()
+        let references =
+            [("&#60;", "<"), ("&#62;", ">"), ("&#34;", "\""), ("&#39;", "'"), ("&#38;", "&")];
+        let text = |html: String| {
+            references.iter().fold(html, |html, (reference, c)| html.replace(reference, c))
+        };
+        inputs.map(|input| (value(input, "name"), text(value(input, "value")))).collect()
     }
 }
 

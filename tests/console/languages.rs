@@ -324,8 +324,7 @@ async fn no_word_is_left_of_rejected_rows() {
     ] {
         let read = upload(&mut browser, name, text.as_bytes()).await;
         pages.push(browser.get(&read.path).await);
-        // The others are no tables.
-        let is_readable = !matches!(name, "cells.csv");
+        let is_readable = true;
         assert_eq!(read.text.contains("/dry-run\""), is_readable, "{name}");
         if is_readable {
             let tried = browser.submit(&read, &format!("{}/dry-run", read.path), &[]).await;

@@ -178,7 +178,6 @@ async fn a_slow_receiver_gets_nothing_of_a_user_who_is_purged_meanwhile() {
     tokio::time::sleep(Duration::from_secs(7)).await;
     let ann = create_user(&mut client, "ann").await;
     rename(&mut client, &ann, "Hidden").await.unwrap();
-    let joe = create_user(&mut client, "joe").await;
     // Both events of Ann are read before the first one is sent.
     let (begun, begins) = std::sync::mpsc::channel();
     let first = format!("{ann}:1");
@@ -193,6 +192,7 @@ async fn a_slow_receiver_gets_nothing_of_a_user_who_is_purged_meanwhile() {
     tokio::task::block_in_place(|| begins.recv_timeout(Duration::from_secs(60))).unwrap();
     client.delete(&ann).await.unwrap();
     client.purge(&ann).await.unwrap();
+    let joe = create_user(&mut client, "joe").await;
     until(&mut client, |delivery| delivery.delivered == 2 && delivery.held_users == 0).await;
     assert_eq!((receiver.taken(&ann), receiver.taken(&joe)), (vec![1], vec![1]));
     assert!(!format!("{:?}", receiver.got()).contains("Hidden"));

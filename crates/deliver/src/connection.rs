@@ -1,4 +1,5 @@
-//! Connections to a receiver, which are used again: each costs a look-up of the name and handshakes.
+//! Connections to a receiver, which are used again: each costs a look-up of the name and
+//! handshakes.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};

@@ -1,5 +1,5 @@
-//! Requests to receivers, at addresses that the policy permits, bounded in time and bytes. Redirects
-//! are not followed.
+//! Requests to receivers, at addresses that the policy permits, bounded in time and bytes.
+//! Redirects are not followed.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, LazyLock};

@@ -80,8 +80,8 @@ impl DeliveryChanges {
 pub struct DeliveryUpdate {
     /// What changes.
     pub changes: DeliveryChanges,
-    /// The end of the feed, from which one goes on that is paused because its events are gone. If it
-    /// is empty, that one is soon paused again.
+    /// The end of the feed, from which one goes on that is paused because its events are gone. If
+    /// it is empty, that one is soon paused again.
     pub end: Vec<u8>,
     /// The caller.
     pub caller: String,
