@@ -187,7 +187,7 @@ fn every_named_flag_and_variable_exists() {
     let folders = ["benches", "tests", "src", "crates", "clients/rust", "clients/testbed"];
     let files = folders.iter().flat_map(|folder| sources(folder));
     let tools: String = files.collect();
-    // Flags of podman, of mongorestore, of cargo, of the tests' programs and of the harness.
+    // Flags of podman, mongorestore, Keycloak, cargo, the tests' programs and the harness.
     let foreign = [
         "--bypassDocumentValidation",
         "--stop-timeout",
@@ -197,6 +197,7 @@ fn every_named_flag_and_variable_exists() {
         "--remap-path-prefix",
         "--ignored",
         "--mongod",
+        "--realm",
         "--",
     ];
     let exists = |name: &str| {

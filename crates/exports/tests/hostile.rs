@@ -216,9 +216,8 @@ fn a_flag_verifies_one_number_of_its_own_spelling() {
 #[test]
 fn connections_named_like_public_providers_are_kept_apart() {
     let account = |provider: &str, connection: &str, subject: &str| {
-        format!(
-            r#"{{"user_id":"x|1","identities":[{{"provider":"{provider}","connection":"{connection}","user_id":"{subject}"}}]}}"#
-        )
+        let names = format!(r#""provider":"{provider}","connection":"{connection}""#);
+        format!(r#"{{"user_id":"x|1","identities":[{{{names},"user_id":"{subject}"}}]}}"#)
     };
     for (text, wanted) in [
         (account("github", "github", "1"), "github"),
