@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn tables_of_other_directories_have_states() {
         for (text, words) in [
-            ("login,status\na@example.com,ACTIVE\nb@example.com,SUSPENDED\n", "okta"),
+            ("mail,status\na@example.com,ACTIVE\nb@example.com,SUSPENDED\n", "okta"),
             ("mail,accountEnabled\na@example.com,True\nb@example.com,False\n", "entra"),
         ] {
             let inspection = inspect(|| Ok(text.as_bytes()), Given::default()).unwrap();
