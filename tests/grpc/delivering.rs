@@ -58,7 +58,8 @@ async fn changes_at_once_keep_each_others_fields() {
             update(&mut one, named, &["url"]),
             update(&mut other, described, &["description"])
         );
-        (named.unwrap(), described.unwrap());
+        named.unwrap();
+        described.unwrap();
         let both = get(&mut client).await;
         assert_eq!((both.url, both.description), (url, description));
     }

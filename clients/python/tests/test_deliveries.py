@@ -1,4 +1,4 @@
-"""Deliveries, as a receiver sees them that checks signatures with the library of Standard Webhooks."""
+"""Deliveries, as a receiver sees them that checks signatures by the library of the standard."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from polynym import Client, handle, v1
 from polynym.testing import serve
 
-SECRETS = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="]
+SECRETS = [
+    "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+    "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+]
 
 Message = tuple[dict[str, str], bytes]
 
@@ -31,7 +34,7 @@ def receive() -> Iterator[tuple[str, queue.Queue[Message]]]:
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
