@@ -107,15 +107,17 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Keeps the connection of an answer, if it can be used again.
-    fn keep(&self, (reply, connection): (Reply, Option<Connection>)) -> Reply {
-        connection.into_iter().for_each(|connection| self.idle.keep(connection));
-        reply
-    }
-
     /// A receiver without connections.
     pub fn new(url: Url, secrets: Vec<Secret>) -> Self {
         Self { url, secrets, idle: Connections::default() }
+    }
+
+    /// Keeps the connection of an answer, if it can be used again. Returns the reply.
+    fn keep(&self, (reply, connection): (Reply, Option<Connection>)) -> Reply {
+        if let Some(connection) = connection {
+            self.idle.keep(connection);
+        }
+        reply
     }
 }
 

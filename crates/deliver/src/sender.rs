@@ -85,7 +85,7 @@ impl Turns {
         deliverer.is_crowded.store(!waiting.is_empty(), Ordering::Relaxed);
     }
 
-    /// Tells the number of turns.
+    /// Publishes the number of turns.
     fn count(&self, deliverer: &Deliverer) {
         gauge!(RUNNING.0).set(self.running.len() as f64);
         deliverer.running.send_replace(self.running.len());

@@ -39,7 +39,7 @@ impl ExportFormat {
         self.row().1
     }
 
-    /// What a file has, in words, such as "users of Keycloak".
+    /// The content of a file in words, such as "users of Keycloak".
     pub fn words(self) -> &'static str {
         self.row().2
     }

@@ -1,4 +1,4 @@
-//! Which format a file has, by its first bytes.
+//! The format of a file, by its first bytes.
 
 use std::collections::BTreeSet;
 

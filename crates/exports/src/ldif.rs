@@ -30,9 +30,9 @@ const PEOPLE: [&str; 7] = [
     "user",
 ];
 const MACHINES: [&str; 2] = ["computer", "msds-groupmanagedserviceaccount"];
-/// What a person has, in entries without their classes.
+/// The attributes by which an entry without classes is a person.
 const NAMES: [&str; 4] = ["mail", "samaccountname", "uid", "userprincipalname"];
-/// What the server keeps for itself, memberships, and binary values.
+/// The attributes that are left out: those of the server itself, memberships, and binary values.
 const LEFT_OUT: [&str; 33] = [
     "audio",
     "badpwdcount",
@@ -68,7 +68,7 @@ const LEFT_OUT: [&str; 33] = [
     "userpkcs12",
     "x500uniqueidentifier",
 ];
-/// What says nothing about a person.
+/// The attributes that say nothing about a person.
 const FORM: [&str; 5] =
     ["changetype", "control", "objectclass", "structuralobjectclass", "version"];
 /// The records with which a command ends its output.

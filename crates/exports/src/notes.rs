@@ -1,4 +1,4 @@
-//! What an import has to tell of a file: the parts that it leaves out, by name and number.
+//! The parts of a file that an import leaves out, by name and number.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ const MAX_NAME_CHARS: usize = 80;
 /// Stands for further names.
 const OTHERS: &str = "other parts";
 
-/// What became of the parts of a file that users do not have as such.
+/// The parts of a file that users do not have as such.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notes {
     /// Passwords, their hashes and other secrets, which are refused.
     pub secrets: Counts,
-    /// What is not imported.
+    /// The data that are not imported.
     pub left_out: Counts,
-    /// What is kept as an attribute, since it is no valid identifier.
+    /// The texts that are kept as attributes, since they are no valid identifiers.
     pub kept: Counts,
 }
 

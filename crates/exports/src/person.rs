@@ -20,7 +20,7 @@ const MAX_ATTRIBUTES: usize = 200;
 pub const MAX_NAME_BYTES: usize = 256;
 const MAX_TEXT_BYTES: usize = 4_096;
 const MAX_LIST_ITEMS: usize = 100;
-/// What is counted if an attribute of the file cannot have its name.
+/// The names in the count of attributes that cannot have their own name.
 const TWICE: &str = "attributes that occur twice";
 const RESERVED: &str = "attributes with the name of an id";
 /// Telephone numbers that are not valid.
@@ -59,7 +59,7 @@ const OWN_NAMES: [&str; 25] = [
 pub struct Person<'n> {
     /// The user so far.
     pub user: User,
-    /// What is left out.
+    /// The data that are left out.
     pub notes: &'n mut Notes,
     /// Whether the file says which state the user has.
     pub has_state: bool,

@@ -11,7 +11,7 @@ use crate::notes::Notes;
 use crate::person::Person;
 use crate::users::{Entry, ReadOptions, Users};
 
-/// What a column has.
+/// The content of a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Role {
     Id,
@@ -105,13 +105,13 @@ const GUEST: &str = "#EXT#";
 pub struct Sheet<R: Read> {
     table: Table<R>,
     format: ExportFormat,
-    /// What each column has.
+    /// The content of each column.
     roles: Vec<Role>,
     region: String,
     notes: Notes,
 }
 
-/// What the columns with these names have.
+/// The content of the columns with these names.
 fn roles<'h>(format: ExportFormat, header: impl Iterator<Item = &'h str>) -> Vec<Role> {
     let known = if format == ExportFormat::Okta { &OKTA[..] } else { &ENTRA[..] };
     let role = |name: &str| {

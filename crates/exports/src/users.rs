@@ -5,7 +5,7 @@ use polynym_table::encoding::Encoding;
 
 use crate::notes::Notes;
 
-/// How a file is read.
+/// The options for reading a file.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
     /// The region of telephone numbers in national form; may be empty.
@@ -34,6 +34,6 @@ pub trait Users {
     /// The rest of the file cannot be read: in words, with the line.
     fn next_user(&mut self) -> Result<Option<Entry>, String>;
 
-    /// What was left out so far.
+    /// The data that were left out so far.
     fn notes(&self) -> &Notes;
 }

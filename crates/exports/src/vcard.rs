@@ -17,7 +17,7 @@ use property::Property;
 /// The limit of a card.
 const MAX_CARD_BYTES: usize = 4 << 20;
 
-/// What is before an email in the form of an address of the web.
+/// The scheme of an email in the form of an address of the web.
 const MAILTO: &str = "mailto:";
 /// Numbers of machines.
 const NO_VOICE: [&str; 5] = ["fax", "pager", "modem", "bbs", "textphone"];

@@ -40,17 +40,17 @@ pub enum Format {
         format: ExportFormat,
         /// How to read it.
         options: ReadOptions,
-        /// Where its users go.
+        /// The tenant and the ids of its users.
         target: Target,
     },
 }
 
-/// What reading a file has to tell.
+/// The findings of reading a file.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// The cells of a table, by what they became.
     pub tally: Tally,
-    /// What was left out of the export of another user directory.
+    /// The data that were left out of the export of another user directory.
     pub notes: Notes,
 }
 

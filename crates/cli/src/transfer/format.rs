@@ -4,22 +4,11 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use clap::ValueEnum;
 use polynym_import::{ExportFormat, HEAD_BYTES, guess, is_table_name};
 
 use super::arguments::{Import, ImportFormat, TableArgs};
 use crate::failure::Failure;
-
-/// The formats of other user directories.
-const EXPORTS: [(ImportFormat, ExportFormat); 8] = [
-    (ImportFormat::Keycloak, ExportFormat::Keycloak),
-    (ImportFormat::Firebase, ExportFormat::Firebase),
-    (ImportFormat::Auth0, ExportFormat::Auth0),
-    (ImportFormat::Kratos, ExportFormat::Kratos),
-    (ImportFormat::Okta, ExportFormat::Okta),
-    (ImportFormat::Entra, ExportFormat::Entra),
-    (ImportFormat::Ldif, ExportFormat::Ldif),
-    (ImportFormat::Vcard, ExportFormat::Vcard),
-];
 
 /// Sets the format of a file that is known by its content, and says so. A file that can be read
 /// only once is not looked at.
@@ -47,9 +36,9 @@ pub fn resolve(command: &mut Import) -> Result<(), Failure> {
 
 /// The format of another user directory.
 pub fn export(command: &Import) -> Option<ExportFormat> {
-    let given = command.format?;
-    let found = EXPORTS.into_iter().find(|(own, _)| *own == given);
-    found.map(|(_, format)| format)
+    let given = command.format?.to_possible_value()?;
+    let found = ExportFormat::ALL.into_iter().find(|(_, name, _)| *name == given.get_name());
+    found.map(|(format, ..)| format)
 }
 
 /// Whether the file is a table.
@@ -66,9 +55,7 @@ fn by_content(path: &Path) -> Option<ImportFormat> {
     let mut head = Vec::new();
     let file = File::open(path).ok()?;
     file.take(HEAD_BYTES as u64).read_to_end(&mut head).ok()?;
-    let format = guess(&head)?;
-    let found = EXPORTS.into_iter().find(|(_, own)| *own == format);
-    found.map(|(given, _)| given)
+    ImportFormat::from_str(guess(&head)?.name(), false).ok()
 }
 
 /// Whether there are options that say how to read a table, other than those that count for every

@@ -158,7 +158,7 @@ async fn with_definitions(
     Ok(given)
 }
 
-/// How the file is read.
+/// The format of the file, with its options.
 fn source(command: &Import, tenant: String, given: Given) -> Format {
     if format::is_table(command) {
         return Format::Table { given: Box::new(given), key: command.matches.clone() };

@@ -61,7 +61,7 @@ pub struct Summary<'a> {
     pub rejects: &'a Path,
     /// How a table was read.
     pub tally: Tally,
-    /// What was left out of the export of another user directory.
+    /// The data that were left out of the export of another user directory.
     pub notes: Notes,
     /// The id of the import in the history.
     pub operation_id: &'a str,
@@ -168,7 +168,7 @@ pub fn tally_text(tally: &Tally) -> String {
     text
 }
 
-/// What was left out, in lines that each begin with a line break.
+/// The data that were left out, in lines that each begin with a line break.
 fn notes_text(notes: &Notes) -> String {
     let mut text = String::new();
     for (words, counts) in [

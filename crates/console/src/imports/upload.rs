@@ -66,7 +66,7 @@ pub struct Reading {
     /// The first rows.
     pub sample: Vec<SampleRow>,
     pub tally: Tally,
-    /// What is left out of the export of another user directory.
+    /// The data that are left out of the export of another user directory.
     pub notes: Notes,
     /// Whether the country of national phone numbers is a guess.
     pub is_region_guessed: bool,

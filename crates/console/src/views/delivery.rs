@@ -65,7 +65,7 @@ impl DeliveryView {
         }
     }
 
-    /// What a pause means, in a sentence; empty if it is not known.
+    /// The meaning of a pause, in a sentence; empty if it is not known.
     pub fn advice(&self) -> &'static str {
         match (self.is_paused, &*self.reason) {
             (false, _) => "",
@@ -84,14 +84,14 @@ impl DeliveryView {
     }
 }
 
-/// What became of events.
+/// The latest attempts, the events that wait, and those that were given up.
 pub struct AttemptViews {
     pub attempts: Vec<Outcome>,
     pub held: Vec<Outcome>,
     pub dead: Vec<Outcome>,
 }
 
-/// An event, and what became of it.
+/// The result of sending an event.
 pub struct Outcome {
     pub event: String,
     /// The id of the user.

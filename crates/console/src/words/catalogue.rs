@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use super::pattern::Pattern;
 use crate::views::text::capitalized;
 
-/// How deep messages are in messages. It bounds the work: each level can be read in several ways.
+/// The levels of messages in messages. This bounds the work: each level can be read in several
+/// ways.
 const MAX_DEPTH: usize = 3;
 
 /// The messages of a language.

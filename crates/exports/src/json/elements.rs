@@ -26,7 +26,7 @@ pub struct Element {
     pub content: Result<Vec<u8>, usize>,
 }
 
-/// Where the elements are.
+/// The place of the elements in the text.
 pub struct Elements<R> {
     scanner: Scanner<R>,
     /// The keys of the lists in the outer object.

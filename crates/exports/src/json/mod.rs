@@ -18,7 +18,7 @@ use crate::users::{Entry, Users};
 use elements::{Element, Elements, MAX_USER_BYTES, next_line};
 pub use object::Object;
 
-/// Where a format has its users, and how to read one.
+/// The place of the users in a format, and the reader of one user.
 pub struct Shape {
     /// The name of the format.
     pub source: &'static str,
@@ -36,7 +36,7 @@ pub struct Shape {
     pub providers: &'static str,
     /// The name under which other keys of the object are counted; empty for their own.
     pub outside: &'static str,
-    /// What to do if there is no list.
+    /// The advice if there is no list.
     pub advice: &'static str,
     /// Reads a user. Returns false for what is no person, and fails if it is no user: in words.
     pub read: fn(Object, &mut Person<'_>) -> Result<bool, String>,
@@ -67,7 +67,7 @@ fn kinds(content: &[u8]) -> BTreeMap<String, String> {
     providers.iter().filter_map(kind).collect()
 }
 
-/// Where the users are.
+/// The place of the users in the file.
 enum Source<R> {
     /// In a list.
     List(Elements<R>),
@@ -151,7 +151,7 @@ impl<R: BufRead> JsonUsers<R> {
         person.finish().map(Some)
     }
 
-    /// Tells once that no user had a state.
+    /// Notes once that no user had a state.
     fn end(&mut self) {
         let state = self.shape.state;
         if self.has_users && !self.has_state && !state.is_empty() {

@@ -65,7 +65,7 @@ struct AuditPage {
     user_name: String,
     /// The callers of the page.
     callers: Vec<String>,
-    /// What a name of a user means.
+    /// The users whom the typed name of a user may mean.
     choice: Choice,
     period: Period,
     changes: Changes,

@@ -32,7 +32,7 @@ struct Row {
     person: Person,
     /// The kinds of changes, the newest first.
     kinds: Vec<&'static str>,
-    /// When the newest one happened.
+    /// The time of the newest change.
     time: Option<Time>,
 }
 

@@ -123,7 +123,7 @@ pub fn remarks(reading: &Reading) -> Vec<String> {
     remarks
 }
 
-/// What was counted, in one text; none if nothing was.
+/// The counts in one text; none if there are none.
 fn listed(counts: &Counts) -> Option<String> {
     let names = counts.iter().take(MAX_WORDS).map(|(name, count)| format!("{count} {name}"));
     let names: Vec<_> = names.collect();

@@ -45,7 +45,7 @@ pub struct DeliveryChanges {
     pub with_values: Option<bool>,
     /// The secrets of the signatures.
     pub secrets: Option<Vec<String>>,
-    /// What it is for.
+    /// The purpose, for people.
     pub description: Option<String>,
     /// Whether it is paused.
     pub paused: Option<bool>,
@@ -78,7 +78,7 @@ impl DeliveryChanges {
 /// A change on behalf of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryUpdate {
-    /// What changes.
+    /// The changes.
     pub changes: DeliveryChanges,
     /// The end of the feed, from which one goes on that is paused because its events are gone. If
     /// it is empty, that one is soon paused again.
