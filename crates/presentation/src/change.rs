@@ -211,6 +211,7 @@ mod tests {
         let labels = ["display_name", "attributes.team", "primary.email", "state"].map(label);
         assert_eq!(labels, ["display name", "team", "primary email", "state"]);
     }
+
     #[test]
     fn an_identity_that_another_replaced_is_one_line() {
         let email = |text: &str| Identity {
@@ -229,7 +230,8 @@ mod tests {
             sides.map(|(before, after)| (before.is_some(), after.is_some())).collect::<Vec<_>>()
         };
         assert_eq!(lines(vec![got(email("b")), lost(email("a"))]), [(true, true)]);
-        assert_eq!(lines(vec![lost(email("a")), got(handle("b"))]), [(true, true)]);
+        let other_kind = vec![lost(email("a")), got(handle("b"))];
+        assert_eq!(lines(other_kind), [(true, false), (false, true)]);
         let two = vec![lost(email("a")), got(email("b")), got(handle("c"))];
         assert_eq!(lines(two), [(true, true), (false, true)]);
         let unclear = vec![lost(email("a")), got(email("b")), got(email("c"))];
