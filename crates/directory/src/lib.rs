@@ -100,8 +100,8 @@ pub use service::duplicates::{
 };
 pub use service::find::exact::FoundUser;
 pub use service::find::read::FindPage;
-pub use service::find::reading::{Reading as FindReading, Way as FindWay};
 pub use service::find::request::FindRequest;
+pub use service::find::way::{Reading as FindReading, Way as FindWay};
 pub use service::history::tenant_events::{EventsPage, EventsRequest};
 pub use service::history::tenant_history::{TenantHistoryPage, TenantHistoryRequest};
 pub use service::history::user_history::{HistoryPage, HistoryRequest};

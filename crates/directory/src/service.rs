@@ -24,10 +24,12 @@ pub mod expiry;
 pub mod find {
     //! Finding users by what somebody typed or pasted.
 
+    pub(super) mod attributes;
     pub mod exact;
     pub mod read;
     pub mod reading;
     pub mod request;
+    pub mod way;
 }
 pub mod history;
 pub mod inbox;

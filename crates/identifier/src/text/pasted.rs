@@ -6,8 +6,10 @@ use crate::phone::is_international;
 use crate::raw::RawIdentifier;
 use crate::unicode::{CharacterIssue, character_issue};
 
-/// The maximum number of readings of a text: a national number has one for each region.
-pub const MAX_READINGS: usize = 8;
+/// The maximum number of readings of one identifier: a national number has one for each region.
+const MAX_READINGS: usize = 8;
+/// The maximum number of identifiers of a list, and of readings of a text.
+pub const MAX_LISTED: usize = 100;
 /// The minimum number of digits of a telephone number.
 const MIN_DIGITS: usize = 5;
 /// The maximum number of digits of an extension.
@@ -32,14 +34,37 @@ const PAIRS: [[char; 2]; 7] =
 /// assert_eq!(texts("Ann Lee"), [""; 0]);
 /// ```
 pub fn identifiers<'a>(text: &'a str, regions: &[&'a str]) -> Vec<RawIdentifier<'a>> {
-    let is_list = text.contains(is_list_separator);
-    let listed = if is_list { several(text, is_list_separator, regions) } else { None };
-    let mut found = listed.unwrap_or_else(|| readings(text, regions));
-    if found.is_empty() {
-        found = several(text, char::is_whitespace, regions).unwrap_or_default();
+    let list = listed(text, regions);
+    let parts = match list.is_empty() {
+        true => &[text][..],
+        false => &list[..list.len().min(MAX_LISTED)],
+    };
+    let all: Vec<_> = parts.iter().map(|part| readings(part, regions)).collect();
+    let ranks = 0..MAX_READINGS;
+    let found = ranks.flat_map(|rank| all.iter().filter_map(move |own| own.get(rank).copied()));
+    found.take(MAX_LISTED).collect()
+}
+
+/// The parts of a list of two identifiers or more, which commas, semicolons, lines or spaces
+/// separate. Empty if the text is one identifier, or one of the first [`MAX_LISTED`] parts is none.
+///
+/// ```
+/// use polynym_identifier::pasted::listed;
+///
+/// assert_eq!(listed("ann@example.com, @joe", &[]), ["ann@example.com", " @joe"]);
+/// assert!(listed("ann@example.com", &[]).is_empty());
+/// assert!(listed("ann@example.com, or so", &[]).is_empty());
+/// ```
+pub fn listed<'a>(text: &'a str, regions: &[&'a str]) -> Vec<&'a str> {
+    if text.contains(is_list_separator)
+        && let Some(parts) = several(text, is_list_separator, regions)
+    {
+        return parts;
     }
-    found.truncate(MAX_READINGS);
-    found
+    match readings(text, regions).is_empty() {
+        true => several(text, char::is_whitespace, regions).unwrap_or_default(),
+        false => Vec::new(),
+    }
 }
 
 /// The words of a text beside its addresses, such as the name of a copied `Name <address>`.
@@ -57,19 +82,17 @@ pub fn name_beside(text: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// The identifiers of a list: the likeliest reading of each part, then the others. None if a part
-/// is no identifier.
+/// The parts of a list. None if it has one part only, or one of the first is no identifier.
 fn several<'a>(
     text: &'a str,
     is_separator: fn(char) -> bool,
     regions: &[&'a str],
-) -> Option<Vec<RawIdentifier<'a>>> {
+) -> Option<Vec<&'a str>> {
     let parts = text.split(is_separator).filter(|part| !part.trim().is_empty());
-    let readings = parts.take(MAX_READINGS).map(|part| readings(part, regions));
-    let all = readings.map(|own| Some(own).filter(|own| !own.is_empty()));
-    let all = all.collect::<Option<Vec<_>>>()?;
-    let ranks = 0..MAX_READINGS;
-    Some(ranks.flat_map(|rank| all.iter().filter_map(move |own| own.get(rank).copied())).collect())
+    let parts: Vec<_> = parts.collect();
+    let is_list = parts.len() > 1
+        && parts.iter().take(MAX_LISTED).all(|part| !readings(part, regions).is_empty());
+    is_list.then_some(parts)
 }
 
 /// The readings of a text that names one identifier, the likeliest first: all are valid. Numbers in
@@ -235,7 +258,15 @@ mod tests {
             assert_eq!(texts(text, &[]), expected, "{text}");
         }
         assert_eq!(texts("ann@example.com or so", &[]), [""; 0]);
-        assert_eq!(texts(&"a@example.com ".repeat(20), &[]).len(), MAX_READINGS);
+        let many: Vec<_> = (0..120).map(|n| format!("a{n}@example.com")).collect();
+        for separator in [" ", ", ", "\n"] {
+            let many = many.join(separator);
+            let all = texts(&many, &[]);
+            assert_eq!((all.len(), &*all[99]), (MAX_LISTED, "email:a99@example.com"));
+            assert_eq!(listed(&many, &[]).len(), 120);
+        }
+        let numbers = "030 1234567; ".repeat(90);
+        assert_eq!(texts(&numbers, &["DE", "AT", "CH", "FR"]).len(), MAX_LISTED);
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use locality_uuid::LocalityId;
 
-use super::reading::{Reading, Readings, Search, Way};
+use super::reading::Readings;
 use super::request::FindRequest;
+use super::way::{Reading, Search, Way};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::Error;
 use crate::model::claim::Claim;

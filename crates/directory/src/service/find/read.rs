@@ -8,8 +8,9 @@ use prost::Message;
 use tokio::time::timeout;
 
 use super::exact::{ExactMatches, Finding, FoundUser, id};
-use super::reading::{Reading, Readings, Search, Way, candidates, similar_names};
+use super::reading::{Readings, begun_names, candidates, similar_names};
 use super::request::FindRequest;
+use super::way::{Reading, Search, Way};
 use crate::error::Error;
 use crate::search::{Filter, query_hash};
 use crate::service::Directory;
@@ -165,12 +166,19 @@ impl Finding<'_> {
         }
     }
 
-    /// Adds users whose names have words that are like those of the text, and these words.
+    /// Adds users whose names have words that begin like those of the text, or are like them, and
+    /// these words.
     async fn add_similar(&self, page: &mut FindPage, limit: PageLimit) -> Result<(), Error> {
         let has_words = |search: &Search| search.reading.way == Way::Name;
         let text = self.request.text;
         if !self.readings.searches.iter().any(has_words) {
             return Ok(());
+        }
+        if let Some(Search { reading, filter, .. }) = begun_names(text) {
+            self.add_all(page, (reading, &filter), limit).await?;
+            if !page.matches.is_empty() {
+                return Ok(());
+            }
         }
         let candidates = candidates(text);
         if candidates.is_empty() {
@@ -181,14 +189,22 @@ impl Finding<'_> {
         let Some(Search { reading, filter, .. }) = similar_names(text, &known) else {
             return Ok(());
         };
-        let users = self.read(&filter, &[], limit).await?.users;
-        page.matches = users
-            .into_iter()
-            .map(|user| FoundUser { user, reasons: vec![reading.clone()], merged_from: None })
-            .collect();
-        page.tried.push(reading);
+        self.add_all(page, (reading, &filter), limit).await?;
         known.truncate(MAX_SUGGESTIONS);
         page.suggestions = known;
+        Ok(())
+    }
+
+    /// Adds the users whom a filter finds, with a reading, which is noted as tried if it finds any.
+    async fn add_all(
+        &self,
+        page: &mut FindPage,
+        (reading, filter): (Reading, &Filter),
+        limit: PageLimit,
+    ) -> Result<(), Error> {
+        let found = |user| FoundUser { user, reasons: vec![reading.clone()], merged_from: None };
+        page.matches = self.read(filter, &[], limit).await?.users.into_iter().map(found).collect();
+        page.tried.extend((!page.matches.is_empty()).then_some(reading));
         Ok(())
     }
 

@@ -1,101 +1,24 @@
 //! Reads a text as identifiers, an id and searches. Reads no store. The number of readings is
 //! bounded.
 
-use std::fmt;
-
 use locality_uuid::LocalityId;
 
+use super::attributes::{attribute_starts, attributes};
+use super::way::{Reading, Search, Way};
 use crate::encoded::encoded_user::EncodedUser;
 use crate::error::Error;
-use crate::model::attribute_definition::{AttributeDefinition, ValueType};
 use crate::model::policies::Policies;
 use crate::search::{
-    Filter, MAX_NAME_WORDS, Range, Scalar, ScalarRef, TypedName, one_letter_variants, other_umlauts,
+    Filter, MAX_NAME_WORDS, Range, Scalar, TypedName, one_letter_variants, other_umlauts,
 };
 use polynym_identifier::{Kind, RawIdentifier, Rules, is_international, pasted};
-use unicode_normalization::UnicodeNormalization;
 
-/// The attributes whose values are compared with a text.
-const MAX_ATTRIBUTES: usize = 8;
-/// The minimum number of characters of the start of an address, or of an attribute's value.
+/// The minimum number of characters of the start of an address.
 const MIN_START: usize = 3;
 /// The minimum number of digits of the end of a phone number.
 const MIN_END: usize = 4;
 /// The maximum number of candidates for the words of a text: those of its first words.
 const MAX_CANDIDATES: usize = 1_400;
-
-/// A way in which a text is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// As an identifier that the user owns.
-    Identifier,
-    /// As an identifier that is held for the user, who gave it up.
-    Held,
-    /// As the id of the user.
-    UserId,
-    /// As the value of an attribute by which the tenant finds users.
-    Attribute,
-    /// As the start of a text of such an attribute.
-    AttributeStart,
-    /// As words of the name, the last of which may go on.
-    Name,
-    /// As the end of a phone number.
-    PhoneEnd,
-    /// As the start of an email address.
-    EmailStart,
-    /// As the domain of an email address.
-    EmailDomain,
-    /// As words of the name, one letter of which may be wrong in each.
-    SimilarName,
-}
-
-/// A text, read in one way.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Reading {
-    /// The way.
-    pub way: Way,
-    /// The canonical identifier in text form, the id, the value or the words.
-    pub value: String,
-    /// The region of a phone number in national form; else empty.
-    pub region: String,
-    /// The name of the attribute, if it is the value of one; else empty.
-    pub attribute: String,
-}
-
-impl Reading {
-    fn new(way: Way, value: impl Into<String>) -> Self {
-        let (region, attribute) = (String::new(), String::new());
-        Self { way, value: value.into(), region, attribute }
-    }
-
-    /// Whether it finds one user, by an identifier or the id.
-    pub const fn is_exact(&self) -> bool {
-        matches!(self.way, Way::Identifier | Way::Held | Way::UserId)
-    }
-}
-
-/// Shows only the way: values are personal data.
-impl fmt::Debug for Reading {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reading({:?}, …)", self.way)
-    }
-}
-
-/// A reading that finds users by an index, and never needs a scan.
-pub struct Search {
-    /// The reading.
-    pub reading: Reading,
-    /// The users whom it finds.
-    pub filter: Filter,
-    /// Whether another search of the same reading finds these users, too: they only come first.
-    pub only_orders: bool,
-}
-
-impl Search {
-    const fn new(reading: Reading, filter: Filter) -> Self {
-        Self { reading, filter, only_orders: false }
-    }
-}
 
 /// The readings of a text, the likeliest first.
 pub struct Readings<'t> {
@@ -176,59 +99,8 @@ fn identifier(raw: RawIdentifier<'_>, rules: Rules) -> Reading {
     Reading { region, ..Reading::new(Way::Identifier, value) }
 }
 
-/// The searches for values of attributes by which the tenant finds users.
-fn attributes(text: &str, policies: &Policies) -> Vec<Search> {
-    if text.is_empty() || !ScalarRef::Text(text).is_searched() {
-        return Vec::new();
-    }
-    let search = |(name, definition): (&str, &AttributeDefinition)| {
-        let reading = Reading { attribute: name.to_owned(), ..Reading::new(Way::Attribute, text) };
-        let values = Some(values(text, definition)).filter(|values| !values.is_empty())?;
-        Some(Search::new(reading, Filter::of_attribute(name, values)))
-    };
-    policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
-}
-
-/// The searches for starts of texts of attributes by which the tenant finds users.
-fn attribute_starts(text: &str, policies: &Policies) -> Vec<Search> {
-    let is_long = text.chars().nth(MIN_START - 1).is_some();
-    if !is_long || text.contains(char::is_whitespace) || !ScalarRef::Text(text).is_searched() {
-        return Vec::new();
-    }
-    let search = |(name, definition): (&str, &AttributeDefinition)| {
-        let whole = values(text, definition);
-        let starts = whole.iter().filter_map(|value| match value {
-            Scalar::String(start) => Some(start.clone()),
-            _ => None,
-        });
-        let starts = Some(starts.collect::<Vec<_>>()).filter(|starts| !starts.is_empty())?;
-        let filter = Filter::of_attribute_starts(name, &starts);
-        let attribute = name.to_owned();
-        let reading = Reading { attribute, ..Reading::new(Way::AttributeStart, text) };
-        Some(Search::new(reading, filter.excluding([&Filter::of_attribute(name, whole)])))
-    };
-    policies.found_by().take(MAX_ATTRIBUTES).filter_map(search).collect()
-}
-
-/// The values of an attribute as which a text can be read.
-fn values(text: &str, definition: &AttributeDefinition) -> Vec<Scalar> {
-    let number = || {
-        let whole = text.parse().ok().map(Scalar::Int);
-        let real = text.parse().ok().filter(|real: &f64| real.is_finite()).map(Scalar::Double);
-        whole.or(real)
-    };
-    let spellings = [text.to_owned(), text.to_lowercase(), text.to_uppercase()];
-    let forms = |text: &String| [text.nfc().collect(), text.nfd().collect()];
-    let texts = spellings.iter().flat_map(forms).map(Scalar::String);
-    match definition.value_type {
-        None => texts.chain(number()).collect(),
-        Some(ValueType::String | ValueType::List) => texts.collect(),
-        Some(ValueType::Int | ValueType::Double) => number().into_iter().collect(),
-        Some(ValueType::Bool | ValueType::Time) => Vec::new(),
-    }
-}
-
-/// The searches for words of names: whole ones, as typed, and with other umlauts. Those of a copied
+/// The searches for words of names: whole ones, first in the spelling that was typed, those that
+/// may go on, and those with other umlauts. Those of a copied
 /// `Name <address>` are beside its address.
 fn names(text: &str) -> Vec<Search> {
     let beside = if text.contains('@') { pasted::name_beside(text) } else { text.to_owned() };
@@ -244,14 +116,18 @@ fn names(text: &str) -> Vec<Search> {
     let respelt = others.first().and_then(|other| {
         name_search(Way::Name, &TypedName::new(other, true), all_spellings(text, &others, true))
     });
+    let exact = name_search(Way::Name, &typed, all_spellings(text, &[], false));
     let whole = name_search(Way::Name, &typed, all_spellings(text, &others, false));
     // The index has the names with one word in the order of that word: whole ones are the first.
     let is_new = |whole: &Search| {
         let has_order = others.is_empty() && typed.words().nth(1).is_none();
         !has_order && as_typed.as_ref().is_some_and(|open| open.filter != whole.filter)
     };
-    let whole = whole.filter(is_new).map(|whole| Search { only_orders: true, ..whole });
-    whole.into_iter().chain(as_typed).chain(respelt).collect()
+    let first = |search: Search| Search { only_orders: true, ..search };
+    let exact = exact.filter(is_new).map(first);
+    let is_other = |whole: &Search| exact.as_ref().is_none_or(|own| own.filter != whole.filter);
+    let whole = whole.filter(is_new).map(first).filter(is_other);
+    exact.into_iter().chain(whole).chain(as_typed).chain(respelt).collect()
 }
 
 /// The ranges of forms for each word of a text, in this and in other spellings.
@@ -313,6 +189,18 @@ pub fn candidates(text: &str) -> Vec<String> {
     words.flat_map(one_letter_variants).take(MAX_CANDIDATES).collect()
 }
 
+/// The search for names of which each word of a text is a word or begins one. None for one word,
+/// which another search finds.
+pub fn begun_names(text: &str) -> Option<Search> {
+    let typed = TypedName::new(text, true);
+    let open = |word: &str| TypedName::new(word, true).ranges().into_iter().flatten().collect();
+    let ranges: Vec<Vec<Range>> = typed.words().map(open).collect();
+    if ranges.len() < 2 {
+        return None;
+    }
+    name_search(Way::SimilarName, &typed, ranges)
+}
+
 /// The search for names that have each word of a text, or one of the `known` words that it may have
 /// been meant to be. None if there are no such words.
 pub fn similar_names(text: &str, known: &[String]) -> Option<Search> {
@@ -328,7 +216,9 @@ pub fn similar_names(text: &str, known: &[String]) -> Option<Search> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::attributes::MAX_ATTRIBUTES;
     use super::*;
+    use crate::model::attribute_definition::AttributeDefinition;
 
     /// The ways in which a text is read, with what each reads.
     fn read(text: &str, regions: &[&str]) -> Vec<(Way, String)> {
@@ -388,14 +278,8 @@ mod tests {
     fn readings_are_few_whatever_the_text() {
         let regions = ["DE", "AT", "CH", "US", "GB", "FR", "IT", "ES"];
         for text in ["a b ".repeat(1_024), "0301234567".into(), "a@b.c ".repeat(600)] {
-            assert!(read(&text, &regions).len() <= pasted::MAX_READINGS + 2 + MAX_ATTRIBUTES + 6);
+            assert!(read(&text, &regions).len() <= pasted::MAX_LISTED + 2 + 2 * MAX_ATTRIBUTES + 6);
             assert!(candidates(&text).len() <= MAX_CANDIDATES);
         }
-    }
-
-    #[test]
-    fn debug_output_hides_values() {
-        let reading = Reading::new(Way::Name, "canary");
-        assert_eq!(format!("{reading:?}"), "Reading(Name, …)");
     }
 }
