@@ -237,9 +237,9 @@ const (
 	// Both have handles that look the same.
 	DuplicateReason_DUPLICATE_REASON_LOOKALIKE_HANDLE DuplicateReason = 6
 	// Both have the same display name, and handles that differ by one character, by separators, or by a number at the
-	// end.
+	// end of one of them.
 	DuplicateReason_DUPLICATE_REASON_NEAR_HANDLE DuplicateReason = 7
-	// Both have the same display name. Counts only together with other reasons.
+	// Both have the same display name. Counts alone if it is a full name, of several words.
 	DuplicateReason_DUPLICATE_REASON_SAME_NAME DuplicateReason = 8
 	// Both have the same display name, and the same value of an attribute that the tenant defines as evidence.
 	DuplicateReason_DUPLICATE_REASON_SAME_NAME_AND_ATTRIBUTE DuplicateReason = 9

@@ -96,14 +96,15 @@ const (
 	FindWay_FIND_WAY_HELD_IDENTIFIER FindWay = 2
 	// As the id of the user, or of a user who was merged into it.
 	FindWay_FIND_WAY_USER_ID FindWay = 3
-	// As the value of an attribute that the tenant defines with `find`.
+	// As the value of an attribute that the tenant defines with `find`. A number is also read without the words or the sign
+	// before it, as in `No. 1070` and `#1070`.
 	FindWay_FIND_WAY_ATTRIBUTE FindWay = 4
 	// As words of the display name, in any order; the last one may go on.
 	FindWay_FIND_WAY_NAME FindWay = 5
 	// As the start of an email address.
 	FindWay_FIND_WAY_EMAIL_START FindWay = 6
-	// As words of the display name, each with at most one wrong letter. Tried if no other reading finds anybody on the
-	// first page, which then is the only one.
+	// As words of the display name that may each go on, or else with at most one wrong letter each. Tried if no other
+	// reading finds anybody on the first page, which then is the only one.
 	FindWay_FIND_WAY_SIMILAR_NAME FindWay = 7
 	// As the end of a phone number: at least 4 digits. Leading zeros are left out if 4 remain.
 	FindWay_FIND_WAY_PHONE_END FindWay = 8
@@ -1248,7 +1249,7 @@ type FindUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tenant to look in. Empty means `default`.
 	Tenant string `protobuf:"bytes,1,opt,name=tenant,proto3" json:"tenant,omitempty"`
-	// The text, as typed or pasted; at most 4,096 bytes.
+	// The text, as typed or pasted; at most 4,096 bytes. Of a list of identifiers, the first 100 are read.
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
 	// The country as of which national phone numbers, those without a country code, are read: a code of ISO 3166, such as
 	// `DE`. Those of the tenant's policy `phone_regions` are tried after it.

@@ -19,7 +19,7 @@ pub fn compare(a: &Profile, b: &Profile, frequencies: &Frequencies) -> Option<Ma
     };
     let is_counted = evidence.iter().any(has_name);
     if let Some(others) = sharers_of_name(a, b, frequencies)
-        && !evidence.is_empty()
+        && (!evidence.is_empty() || a.is_full_name)
         && !is_counted
     {
         let score = Reason::SameName.score_shared(others);

@@ -24,7 +24,7 @@ pub enum Reason {
     /// Both have the same display name, and the same value of an attribute that the tenant defines
     /// as evidence.
     SameNameAndAttribute,
-    /// Both have the same display name. It counts only with other reasons.
+    /// Both have the same display name. It counts alone if it is a full name, of several words.
     SameName,
 }
 

@@ -1,6 +1,6 @@
 //! The similarity of display names and of handles.
 
-use crate::search::folding::{fold, words_of};
+use crate::search::folding::{fold, is_unspaced, words_of};
 use crate::search::joined_umlauts;
 
 /// The minimum length of handles that may differ in one character.
@@ -20,6 +20,12 @@ pub fn name_form(display_name: &str) -> Option<String> {
     (form.chars().count() > 1).then_some(form)
 }
 
+/// Whether a name in the form of [`name_form`] is a full one: it has several words, or characters
+/// of a script without spaces.
+pub fn is_full(form: &str) -> bool {
+    form.contains(' ') || form.chars().filter(|c| is_unspaced(*c)).nth(1).is_some()
+}
+
 /// A handle without the separators of its words.
 pub fn handle_form(canonical: &str) -> String {
     canonical.chars().filter(|c| !matches!(c, '.' | '_' | '-')).collect()
@@ -35,14 +41,14 @@ pub fn ends(form: &str) -> [&str; 2] {
 }
 
 /// Whether two handles in the form of [`handle_form`] are nearly the same: equal, equal apart from
-/// a number at the end, or of six characters or more with one typo: a wrong, missing or transposed
-/// character.
+/// a number that one of them has at the end, or of six characters or more with one typo: a wrong,
+/// missing or transposed character.
 pub fn is_near(a: &str, b: &str) -> bool {
     if a == b {
         return true;
     }
     let [stem, other] = [a, b].map(|form| form.trim_end_matches(|c: char| c.is_numeric()));
-    if stem == other {
+    if stem == other && (a == stem || b == stem) {
         return stem.chars().nth(MIN_STEM_LENGTH - 1).is_some();
     }
     let is_long = |form: &str| form.chars().nth(MIN_TYPO_LENGTH - 1).is_some();

@@ -26,11 +26,12 @@ const MAX_CONTACT_BYTES: usize = 254;
 pub struct Key(u64);
 
 /// The bits of a key's class.
-const CLASS: u64 = 0b11;
+const CLASS: u64 = 0b111;
 const OF_CONTACT: u64 = 0;
 const OF_SKELETON: u64 = 1;
 const OF_NAME: u64 = 2;
 const OF_MARK: u64 = 3;
+const OF_FULL_NAME: u64 = 4;
 
 /// Distinguishes counts of mailboxes of identities from those of addresses in attributes.
 const MAILBOX: u64 = 0x6d61_696c_626f_7800;
@@ -63,6 +64,7 @@ impl Key {
         match self.0 & CLASS {
             OF_NAME => Some(Reason::NearHandle),
             OF_MARK => Some(Reason::SameNameAndAttribute),
+            OF_FULL_NAME => Some(Reason::SameName),
             _ => None,
         }
     }
@@ -115,6 +117,8 @@ pub struct Profile {
     pub id: LocalityId,
     /// The hash of the display name, if any.
     pub name: Option<u64>,
+    /// Whether it is a full name, which counts alone.
+    pub is_full_name: bool,
     /// Addresses, sorted and each once.
     pub contacts: Vec<Contact>,
     /// Handles.
@@ -151,11 +155,13 @@ impl ProfileReader {
         let handles =
             identifiers().filter(|identifier| identifier.kind() == Kind::Handle).take(MAX_HANDLES);
 
-        let name = name::name_form(&user.display_name).map(|form| self.hash("name", &form));
+        let form = name::name_form(&user.display_name);
+        let name = form.as_deref().map(|form| self.hash("name", form));
         let marks = name.map(|name| self.marks(user).map(move |(mark, _)| mark ^ name));
         let mut profile = Profile {
             id: user.id,
             name,
+            is_full_name: form.as_deref().is_some_and(name::is_full),
             marks: marks.into_iter().flatten().take(MAX_MARKS).collect(),
             contacts: owned.chain(typed).collect(),
             handles: handles.map(|handle| self.handle(handle)).collect(),
@@ -183,6 +189,7 @@ impl ProfileReader {
                 keys.push(Key::new(self.hash("first", first) ^ name, OF_NAME));
                 keys.push(Key::new(self.hash("last", last) ^ name, OF_NAME));
             }
+            keys.extend(profile.is_full_name.then(|| Key::new(name, OF_FULL_NAME)));
         }
         keys.sort_unstable();
         keys.dedup();

@@ -209,7 +209,8 @@ impl DuplicateSearch {
         let mut profile = self.reader.profile(&record.user);
         let held = self.reader.held(record, self.directory.now());
         profile.add_held(&held);
-        for key in self.reader.keys(&profile) {
+        let is_enough = |key: &Key| key.reason().is_none_or(|own| own.score() >= self.min_score);
+        for key in self.reader.keys(&profile).into_iter().filter(is_enough) {
             self.index.add(key, record.id());
         }
         if self.is_first {
