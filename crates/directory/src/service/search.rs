@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use locality_uuid::LocalityId;
 
 pub use self::counting::UserCount;
-use self::counting::path_to_count;
 use super::Directory;
 use super::context::RequestContext;
 use crate::encoded::encoded_user::EncodedUser;
@@ -141,7 +140,8 @@ impl Directory {
         let count = match count_path {
             Some(_) if is_first && !has_more => Some(UserCount::exact(page.users.len())),
             Some(path) => {
-                let path = path_to_count(&filter, field.as_ref(), &policies)?.unwrap_or(path);
+                let asked = (&filter, field.as_ref());
+                let path = self.path_to_count(context, asked, &policies, path).await?;
                 let shown = page.users.len();
                 self.count_matches(context, &filter, path, shown).await.ok()
             }

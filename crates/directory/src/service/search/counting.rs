@@ -29,21 +29,29 @@ impl UserCount {
     }
 }
 
-/// The path whose index entries are as many as the users that match, if there is one. An order by
-/// an attribute leaves out users without it.
-pub(super) fn path_to_count(
-    filter: &Filter,
-    order_by: Option<&Field>,
-    policies: &Policies,
-) -> Result<Option<AccessPath>, Error> {
-    if order_by.is_some_and(|field| field.attribute().is_some()) {
-        return Ok(None);
-    }
-    let mut all = paths(filter, None, policies)?.into_iter().chain([AccessPath::All]);
-    Ok(all.find(|path| filter.is_counted_by(path)))
-}
-
 impl Directory {
+    /// The path to count the users that match: that whose index entries are as many, if there is
+    /// one, or else that of an unordered search, which reads the fewest others. An order by an
+    /// attribute leaves out users without it, and counts along its own path.
+    pub(super) async fn path_to_count(
+        &self,
+        context: &RequestContext<'_>,
+        (filter, order_by): (&Filter, Option<&Field>),
+        policies: &Policies,
+        own: AccessPath,
+    ) -> Result<AccessPath, Error> {
+        if order_by.is_some_and(|field| field.attribute().is_some()) {
+            return Ok(own);
+        }
+        let all = paths(filter, None, policies)?;
+        let counted = all.iter().chain([&AccessPath::All]).find(|path| filter.is_counted_by(path));
+        match (counted, order_by) {
+            (Some(path), _) => Ok(path.clone()),
+            (None, None) => Ok(own),
+            (None, Some(_)) => Ok(self.choose(context, all, false).await?.0),
+        }
+    }
+
     /// Counts the users that match a filter: by the index that `path` reads, or else by reading
     /// them along the path. There are `shown` ones at least.
     pub(super) async fn count_matches(
