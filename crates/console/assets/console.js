@@ -26,6 +26,27 @@
   };
   keepSearch();
 
+  // So does the address of an audit, with the fields of its form.
+  const keepAudit = () => {
+    const audit = /^(.*\/audit)\/\d+$/.exec(location.pathname)?.[1];
+    if (!audit) return;
+    const asked = document.getElementById("asked");
+    if (asked) {
+      const given = [...new FormData(asked)].filter(([name, value]) => value && !name.startsWith("day-"));
+      return history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+    }
+    const form = document.createElement("form");
+    [form.method, form.action] = ["post", audit];
+    for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+      const input = document.createElement("input");
+      [input.type, input.name, input.value] = ["hidden", name, value];
+      form.append(input);
+    }
+    if (!form.childElementCount) return;
+    document.body.append(form);
+    form.submit();
+  };
+
   // The users who are selected in a list: how many, all of the page at once, and two to merge.
   const selection = document.getElementById("selection");
   const selectAll = document.getElementById("select-all");
@@ -86,6 +107,8 @@
     return shiftKey ? letter : letter.toLowerCase();
   };
   const hasKeys = document.documentElement.dataset.keys !== "off";
+  const hint = document.getElementById("keys-hint");
+  if (hint) hint.hidden = !hasKeys || !matchMedia("(hover: hover) and (pointer: fine)").matches;
 
   document.addEventListener("keydown", (event) => {
     // Keys of an input method are its own.
@@ -258,17 +281,27 @@
   };
 
   // What was typed without an offset is in the zone that is shown. Servers read UTC.
-  const toUtc = (typed) => {
+  const DAY_MS = 86_400_000;
+  // A day as the end of a period is in it as a whole.
+  const toUtc = (typed, isEnd = false) => {
     const found = /^(\d{4}-\d\d-\d\d)(?:[T ]+(\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?$/.exec(typed.trim());
-    const time = found ? Date.parse(`${found[1]}T${found[2] ?? "00:00"}Z`) : NaN;
-    if (isNaN(time)) return typed;
+    const begin = found ? Date.parse(`${found[1]}T${found[2] ?? "00:00"}Z`) : NaN;
+    if (isNaN(begin)) return typed;
+    const time = isEnd && !found[2] ? begin + DAY_MS : begin;
     const ahead = (at) => Date.parse(`${wall(at).replace(" ", "T")}Z`) - Math.floor(at / 1000) * 1000;
     const guess = time - ahead(time);
     return new Date(time - ahead(guess)).toISOString();
   };
   document.addEventListener("formdata", (event) => {
     for (const input of event.target.querySelectorAll("input[data-time][name]")) {
-      event.formData.set(input.name, toUtc(input.value));
+      event.formData.set(input.name, toUtc(input.value, input.dataset.time === "end"));
+    }
+    if (!event.formData.get("period") || zone === "UTC") return;
+    // The beginnings of today, yesterday and six days before today.
+    const today = Date.parse(`${wall(Date.now()).slice(0, 10)}T00:00Z`);
+    for (const days of [0, 1, 6]) {
+      const day = new Date(today - days * DAY_MS).toISOString().slice(0, 10);
+      event.formData.set(`day-${days}`, toUtc(day));
     }
   });
 
@@ -277,6 +310,7 @@
     const value = input.value.trim().replace(" ", "T");
     const at = new Date(/T.*([Zz]|[+-]\d\d:\d\d)$/.test(value) || !value.includes("T") ? value : `${value}Z`);
     if (isNaN(at)) return;
+    if (input.dataset.time === "end" && !value.includes("T")) at.setTime(at.getTime() + DAY_MS);
     const fraction = at.getUTCMilliseconds() ? at.toISOString().slice(19, 23) : "";
     input.value = wall(at) + fraction;
   };
@@ -289,6 +323,7 @@
   };
   if (zone !== "UTC") showDays();
   showTimes();
+  keepAudit();
   document.addEventListener("htmx:after:swap", showTimes);
   document.addEventListener("htmx:sse:after:message", showTimes);
 

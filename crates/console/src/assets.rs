@@ -4,12 +4,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::LazyLock;
 
 use axum::body::Body;
-use axum::extract::Path;
 use axum::response::IntoResponse;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Response};
 
 use crate::failure::Failure;
+use crate::form::Path;
 
 /// A file of the console.
 struct Asset {

@@ -29,6 +29,10 @@ pub enum Failure {
     CredentialsFixed(String),
     /// There is no such page.
     NotFound,
+    /// The query of the address does not fit the page.
+    WrongAddress,
+    /// There is no such tenant.
+    NoTenant,
     /// A form has an error, in a sentence.
     Form(String),
     /// The server failed, in a sentence.
@@ -57,6 +61,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
             Kind::Unauthenticated => Self::SignedOut,
+            _ if error.reason() == "TENANT_NOT_FOUND" => Self::NoTenant,
             _ => Self::Call(error),
         }
     }
@@ -68,6 +73,11 @@ impl Failure {
         matches!(self, Self::SignedOut)
     }
 
+    /// Whether its page belongs to no tenant.
+    pub const fn is_without_tenant(&self) -> bool {
+        matches!(self, Self::NoTenant)
+    }
+
     /// The status of the page.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -77,7 +87,10 @@ impl Failure {
             Self::CredentialsFixed(_) => StatusCode::CONFLICT,
             Self::TooManyStreams => StatusCode::TOO_MANY_REQUESTS,
             Self::SignedOut => StatusCode::UNAUTHORIZED,
-            Self::NotFound | Self::SearchGone | Self::FileGone => StatusCode::NOT_FOUND,
+            Self::NotFound | Self::NoTenant | Self::SearchGone | Self::FileGone => {
+                StatusCode::NOT_FOUND
+            }
+            Self::WrongAddress => StatusCode::BAD_REQUEST,
             Self::Busy => StatusCode::TOO_MANY_REQUESTS,
             Self::Form(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Internal(_) => StatusCode::INTERNAL_SERVER_ERROR,

@@ -1,11 +1,13 @@
-//! The fields of a form.
+//! The fields of a form, and the parameters of an address.
 
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, FromRequestParts, Path as AnyPath, Query as AnyQuery, Request};
+use http::request::Parts;
 use polynym_presentation::time::parse_input;
 use prost_types::Timestamp;
+use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::form_urlencoded;
 
@@ -38,6 +40,24 @@ pub fn time(label: &str, text: &str) -> Result<Option<Timestamp>, Failure> {
         ))
     };
     parse_input(text).map(Some).ok_or_else(wrong)
+}
+
+/// The bytes of a day, such as `2026-01-31`, and its seconds.
+const DAY_BYTES: usize = 10;
+const DAY: i64 = 86_400;
+
+/// Whether what was typed as a time is a day.
+pub fn is_day(text: &str) -> bool {
+    text.trim().len() == DAY_BYTES
+}
+
+/// Parses the end of a period: a day is in it as a whole. `None` if the field is empty.
+///
+/// # Errors
+/// It is not a time.
+pub fn end(label: &str, text: &str) -> Result<Option<Timestamp>, Failure> {
+    let after = |time: Timestamp| Timestamp { seconds: time.seconds.saturating_add(DAY), ..time };
+    Ok(time(label, text)?.map(|time| if is_day(text) { after(time) } else { time }))
 }
 
 /// The fields of a form, in their order. A field may occur several times.
@@ -106,5 +126,31 @@ impl<S: Send + Sync> FromRequest<S> for Form {
             return Err(Failure::Form("The form has too many fields.".to_owned()));
         }
         Ok(Self(form_urlencoded::parse(&bytes).into_owned().collect()))
+    }
+}
+
+/// The parameters in the path of an address. A path that does not fit its page is not found.
+#[derive(Clone, Copy, Debug)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let path = AnyPath::from_request_parts(parts, state).await;
+        path.map(|AnyPath(path)| Self(path)).map_err(|_| Failure::NotFound)
+    }
+}
+
+/// The parameters in the query of an address. One that does not fit its page has a page of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        let query = AnyQuery::from_request_parts(parts, state).await;
+        query.map(|AnyQuery(query)| Self(query)).map_err(|_| Failure::WrongAddress)
     }
 }

@@ -36,16 +36,16 @@ impl Visit {
 
     /// The frame of a page of the server, with the tenant of the page before.
     pub fn server_frame(&self, tenant: &str) -> Frame {
-        let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-        let is_tenant = tenant.len() <= MAX_TENANT_BYTES && tenant.bytes().all(is_name);
-        self.frame(if is_tenant { tenant } else { "" })
+        self.frame(if is_tenant(tenant) { tenant } else { "" })
     }
 
     /// Checks that the caller has rights in the tenant of the page, if it has one. Some pages show
     /// what the session kept, without a call of the API.
     fn check_tenant(&self) -> Result<(), Failure> {
         let tenant = self.context.tenant();
-        if tenant.is_empty() || self.caller.tenants.contains(&tenant) {
+        if !is_tenant(&tenant) {
+            Err(Failure::NoTenant)
+        } else if tenant.is_empty() || self.caller.tenants.contains(&tenant) {
             Ok(())
         } else {
             Err(Failure::TenantDenied)
@@ -67,6 +67,12 @@ impl Visit {
     pub fn require(&self, role: Role) -> Result<(), Failure> {
         if self.caller.role >= role { Ok(()) } else { Err(Failure::RoleTooLow(role)) }
     }
+}
+
+/// Whether a text has the form of a tenant's name.
+fn is_tenant(text: &str) -> bool {
+    let is_name = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    text.len() <= MAX_TENANT_BYTES && text.bytes().all(is_name)
 }
 
 impl<S: Sync> FromRequestParts<S> for Visit {

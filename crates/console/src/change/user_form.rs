@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use axum::body::Body;
-use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::response::IntoResponse;
 use http::Response;
 use http::request::Parts;
@@ -15,7 +15,7 @@ use super::draft::Draft;
 use super::problem::{self, Problem};
 use super::submission::Sent;
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path};
 use crate::frame::Frame;
 use crate::render::Page;
 use crate::visit::Visit;

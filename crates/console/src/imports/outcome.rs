@@ -1,6 +1,7 @@
 //! The outcome of a dry run or an import.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use polynym_import::{RejectGroup, TableLayout};
 use polynym_proto::v1::import_users_response::{Change, Progress};
@@ -41,6 +42,8 @@ pub struct Outcome {
     /// The reason why it ended early; empty if it did not.
     pub error: String,
     pub was_stopped: bool,
+    /// When it ended.
+    pub ended: Option<SystemTime>,
 }
 
 /// A reason of rejects.

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use polynym_client::Client;
 use polynym_client::purpose::{OPERATION_ID, encode};
@@ -101,6 +101,7 @@ async fn send(upload: &Arc<Upload>, job: &Arc<Job>, plan: Plan) -> Outcome {
         Err(error) => outcome.error = advice(&message(&error)),
     }
     outcome.progress = sent.progress;
+    outcome.ended = Some(SystemTime::now());
     outcome.rejected = sent.progress.rejected + sent.rejected_here;
     describe_rejects(&mut outcome, &rejects);
     outcome

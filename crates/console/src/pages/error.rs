@@ -12,6 +12,10 @@ use crate::prelude::*;
 const CHANGE_BY_COMMAND: &str =
     "Change the file by polynym token where it comes from, and distribute it.";
 
+const SEARCH_AGAIN: &str = "Search again, or ask for what was searched for: no address has it, \
+    for it may name people. A browser with scripts adds it behind the # of the address, and that \
+    link can be passed on.";
+
 #[derive(Template)]
 #[template(path = "pages/error.html")]
 struct ErrorPage {
@@ -25,7 +29,10 @@ struct ErrorPage {
 }
 
 /// The answer to a request that failed: a page, or the way to sign in.
-pub fn answer(failure: &Failure, frame: Frame) -> Response<Body> {
+pub fn answer(failure: &Failure, mut frame: Frame) -> Response<Body> {
+    if failure.is_without_tenant() {
+        frame.tenant.clear();
+    }
     if failure.is_signed_out() {
         return redirect(&sign_in::address(frame.base(), &frame.address()));
     }
@@ -66,8 +73,13 @@ fn message(failure: &Failure) -> String {
             .to_owned(),
         Failure::CredentialsFixed(message) => message.clone(),
         Failure::NotFound => "There is no such page.".to_owned(),
+        Failure::NoTenant => "There is no such tenant.".to_owned(),
+        Failure::WrongAddress => "This page does not understand its address.".to_owned(),
         Failure::Form(message) | Failure::Internal(message) => message.clone(),
-        Failure::SearchGone => "The server no longer has this search.".to_owned(),
+        Failure::SearchGone => {
+            "The address stands for a search of another session, or of one that has ended."
+                .to_owned()
+        }
         Failure::Busy => "The console is busy.".to_owned(),
         Failure::FileGone => "Your session does not have this file.".to_owned(),
     }
@@ -85,6 +97,10 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
         Failure::PersonDenied => ("Not allowed", "Sign in with a token of an admin."),
         Failure::CredentialsFixed(_) => ("Credentials are changed elsewhere", CHANGE_BY_COMMAND),
         Failure::NotFound => ("Not found", "Choose a page from the menu, or search."),
+        Failure::NoTenant => ("Not found", "Choose one of the tenants."),
+        Failure::WrongAddress => {
+            ("Wrong address", "Choose a page from the menu, or follow a link of the page before.")
+        }
         Failure::Form(_) => ("That did not work", "Go back and correct it."),
         Failure::Internal(_) => ("The server failed", advice::REPORT),
         Failure::Busy => ("Busy", advice::RETRY),
@@ -92,10 +108,7 @@ fn texts(failure: &Failure) -> (&'static str, &'static str) {
             "File not found",
             "Upload it again: an import continues where it stopped, and imports no user twice.",
         ),
-        Failure::SearchGone => (
-            "Search expired",
-            "Search again. A search belongs to one session, which keeps its last 64.",
-        ),
+        Failure::SearchGone => ("Search expired", SEARCH_AGAIN),
     }
 }
 

@@ -10,14 +10,16 @@ pub mod home;
 mod new_conditions;
 mod order;
 mod refine;
+mod refusal;
 mod saved;
 mod values;
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::routing::{get, post};
-use http::HeaderMap;
+use http::{HeaderMap, Response, StatusCode};
 use polynym_client::Client;
 use serde::Deserialize;
 use v1::{ResolveIdentityRequest, SearchUsersRequest};
@@ -25,13 +27,14 @@ use v1::{ResolveIdentityRequest, SearchUsersRequest};
 use self::background::Background;
 use self::columns::{Cell, Columns, Row};
 use self::found::IdentityResult;
-use self::order::{Heading, Order, headings};
-use self::refine::Refinement;
+use self::order::{Heading, Order, Ordered, headings};
+use self::refine::{Refinement, Refused};
+use self::refusal::Refusal;
 use self::saved::SavedSearches;
-use crate::change::problem::sentence;
 use crate::console::Shared;
 use crate::prelude::*;
 use crate::short_id::ShortId;
+use crate::views::listed::{self, Listed};
 use crate::views::reading::{self, Reading, filter_of};
 
 /// The users that are shown while somebody types.
@@ -45,6 +48,8 @@ struct ResultsPage {
     id: ShortId,
     order: Order,
     results: Results,
+    /// Why the text was refused, if it was.
+    refusal: Option<Refusal>,
     refinement: Option<Refinement>,
     /// The name under which the search is saved; empty if it is not.
     saved_as: String,
@@ -59,6 +64,11 @@ struct ResultsPage {
 }
 
 impl ResultsPage {
+    /// Whether these are all users.
+    fn is_all(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
     /// The address of a page about this list, in its order.
     fn page(&self, name: &str) -> String {
         self.order.address(&format!("{}/search/{}/{name}", self.frame.home(), self.id))
@@ -75,9 +85,15 @@ struct Suggestions {
 /// The results of a search.
 #[derive(Default)]
 struct Results {
-    /// How the text was read.
+    /// How an identifier was read; empty for other texts.
     description: String,
+    /// The ways in which the text was read.
+    tried: Vec<String>,
+    /// The list of identifiers that the text is, if it is one.
+    listed: Option<Listed>,
     identity: Option<IdentityResult>,
+    /// Whether the first row is the owner of the identifier.
+    has_owner: bool,
     rows: Vec<Row>,
     /// The reason why no user matches.
     hint: String,
@@ -89,6 +105,10 @@ struct Results {
     count: Option<v1::UserCount>,
     /// Words of names that the text may have been meant to have.
     suggestions: Vec<String>,
+    /// Whether there may be users beyond the page, which is the only one.
+    is_cut: bool,
+    /// Whether the tenant finds users by an attribute.
+    finds_by_attribute: bool,
     /// The filter for the words of the text, as which they can be exported and changed.
     filter: String,
     /// Whether a filter led to the users.
@@ -113,7 +133,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/search/{id}", get(results))
         .route("/search/{id}/columns", get(columns::page).post(columns::set))
         .route("/search/{id}/export", get(export::file))
-        .route("/search/{id}/filter", post(refine::add))
+        .route("/search/{id}/filter", post(add))
         .route("/search/{id}/values", post(values::suggest))
         .route("/search/{id}/save", post(saved::save))
         .route("/saved/{saved}", get(saved::open))
@@ -143,10 +163,7 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     if visit.context.is_partial {
         let list = List { size: SUGGESTIONS, ..List::default() };
         let results = find(&visit, &tenant, text, list).await.unwrap_or_else(|failure| Results {
-            hint: match failure {
-                Failure::Call(error) => sentence(&error),
-                _ => String::new(),
-            },
+            hint: Refusal::of(&failure).map(|refusal| refusal.message).unwrap_or_default(),
             ..Results::default()
         });
         return Ok(render(&Suggestions { frame, results }));
@@ -170,10 +187,38 @@ pub async fn results(
     visit: Visit,
     headers: HeaderMap,
     Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Position { after, order, as_of }): Query<Position>,
+    Query(position): Query<Position>,
 ) -> Page {
+    show(&visit, &headers, (tenant, id), position, None).await
+}
+
+/// Leads to the list with further conditions, or shows the form that was refused.
+async fn add(
+    visit: Visit,
+    headers: HeaderMap,
+    Path((tenant, id)): Path<(String, ShortId)>,
+    Query(Ordered { order }): Query<Ordered>,
+    form: Form,
+) -> Page {
+    match refine::add(&visit, &tenant, (id, order), form).await? {
+        Ok(response) => Ok(response),
+        Err(refused) => {
+            let position = Position { order, ..Position::default() };
+            show(&visit, &headers, (tenant, id), position, Some(refused)).await
+        }
+    }
+}
+
+/// The page of a search. It may have a form that was refused.
+async fn show(
+    visit: &Visit,
+    headers: &HeaderMap,
+    (tenant, id): (String, ShortId),
+    Position { after, order, as_of }: Position,
+    refused: Option<Refused>,
+) -> Result<Response<Body>, Failure> {
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
-    let columns = Columns::of(&headers);
+    let columns = Columns::of(headers);
     let has_accounts = columns.has_accounts();
     let list = List {
         size: columns.size,
@@ -182,27 +227,37 @@ pub async fn results(
         counts: true,
         columns: columns.clone(),
     };
+    let is_wrong = refused.is_some();
     let (results, background, refinement) = tokio::join!(
-        find(&visit, &tenant, &text, list),
-        background(&visit, &tenant, &text, &as_of),
-        refine::of(&visit, &tenant, &text, (id, order)),
+        find(visit, &tenant, &text, list),
+        background(visit, &tenant, &text, &as_of),
+        refine::of(visit, &tenant, &text, (id, order), refused),
     );
-    let (results, background) = (results?, background?);
-    let commands = commands(&visit, &tenant, &text);
-    let saved_as = SavedSearches::of(&headers).name_of(&visit.caller.name, &text);
+    let (results, refusal) = match results {
+        Ok(results) => (results, None),
+        Err(failure) => (Results::default(), Some(Refusal::of(&failure).ok_or(failure)?)),
+    };
+    let background = background?;
+    let is_wrong = is_wrong || background.as_ref().is_some_and(Background::is_wrong);
+    let status = if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let status = refusal.as_ref().map_or(status, |refusal| refusal.status);
+    let commands = commands(visit, &tenant, &text).filter(|_| refusal.is_none());
+    let saved_as = SavedSearches::of(headers).name_of(&visit.caller.name, &text);
     let frame = visit.frame(&tenant);
     let address = format!("{}/search/{id}", frame.home());
     let headings = headings(&columns, order, results.is_filter.then_some(&*address));
     let pager = after
         .pager(&order.address(&address), results.rows.len(), &results.next)
+        .of_first(results.is_cut)
         .with_count(results.count.as_ref());
-    Ok(render(&ResultsPage {
+    let page = ResultsPage {
         frame,
         pager,
         text,
         id,
         order,
         results,
+        refusal,
         refinement,
         saved_as,
         headings,
@@ -210,7 +265,8 @@ pub async fn results(
         background,
         as_of,
         commands,
-    }))
+    };
+    Ok(render_with_status(&page, status))
 }
 
 /// What is behind a text that names an identifier.
@@ -243,16 +299,13 @@ async fn find(visit: &Visit, tenant: &str, text: &str, list: List) -> Result<Res
     let is_refused = visit.caller.role < Role::Viewer;
     match reading::read(text, region) {
         Reading::Filter(_) if is_refused => Err(Failure::RoleTooLow(Role::Viewer)),
-        Reading::Filter(filter) => {
-            let results = matching(&client, filter, list).await?;
-            Ok(Results { description: "filter".to_owned(), ..results })
-        }
+        Reading::Filter(filter) => matching(&client, filter, list).await,
         Reading::Words(words) if words.is_empty() && is_refused => {
             Err(Failure::RoleTooLow(Role::Viewer))
         }
-        Reading::Words(words) if words.is_empty() => {
-            let results = matching(&client, words, list).await?;
-            Ok(Results { description: "all users".to_owned(), ..results })
+        Reading::Words(words) if words.is_empty() => matching(&client, words, list).await,
+        Reading::Words(words) if listed::is_list(&words, region) => {
+            found::listed(&client, found::request(text, region), list).await
         }
         Reading::Words(words) => {
             let results = found::users(&client, found::request(text, region), list).await?;

@@ -1,24 +1,23 @@
 //! Lines of the audit: a sentence for each change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use polynym_presentation::event::words_of;
 use polynym_proto::v1;
 use v1::{EventType, State};
 
 use super::Time;
-use super::event::{ChangeView, changes, named_changes};
+use super::audit_detail::Details;
+use super::event::{changes, named_changes};
 use super::person::Person;
-use super::text::cut;
 
-/// The changes that a line shows.
-const MAX_CHANGES: usize = 2;
-/// The characters of what changed.
-const MAX_DETAIL: usize = 120;
+/// The method that undoes changes.
+const UNDO: &str = "UndoOperation";
 /// The users of an operation that a line names.
 const MAX_NAMES: usize = 3;
 
-/// A change, or the changes of one kind that an operation made one after the other.
+/// A change, or the changes of one kind that an operation made to several users, one after the
+/// other.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The id of the event, the first of several.
@@ -45,13 +44,15 @@ pub struct Line {
     pub joiner: &'static str,
     /// The other user.
     pub other: Option<Person>,
-    /// The first changed values, cut to a short text.
-    pub detail: String,
+    /// The first changed values; none if it is about several users.
+    pub details: Details,
     /// The caller's reason.
     pub reason: String,
     /// The id of the operation.
     pub operation: String,
     kind: EventType,
+    /// The ids of all users.
+    ids: BTreeSet<String>,
     request: (String, i64),
 }
 
@@ -74,8 +75,8 @@ impl Lines {
         self.0.len()
     }
 
-    /// Adds the events of a page. Those of one kind that an operation made one after the other are
-    /// one line, if they are to be joined.
+    /// Adds the events of a page. Those of one kind that an operation made to several users, one
+    /// after the other, are one line, if they are to be joined.
     pub fn add(&mut self, page: &v1::ListEventsResponse, joins: bool) {
         let names = Names::of(page);
         for event in &page.events {
@@ -90,16 +91,27 @@ impl Lines {
                 continue;
             }
             match self.0.last_mut() {
-                Some(last) if joins && last.is_of_same_operation(&line) => last.join(line),
+                Some(last) if joins && last.takes(&line) => last.join(line),
                 _ => self.0.push(line),
             }
         }
     }
 
-    /// The newest lines, as many as these.
-    pub fn first(mut self, most: usize) -> Vec<Line> {
-        self.0.truncate(most);
-        self.0
+    /// The newest lines, as many as these, those of one operation in one. Unless the events are the
+    /// last ones, an operation may go on.
+    pub fn by_operation(self, most: usize, are_last: bool) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::new();
+        for line in self.0 {
+            match lines.iter_mut().find(|known| known.is_of_same_operation(&line)) {
+                Some(known) => known.join(line),
+                None => lines.push(line),
+            }
+        }
+        lines.truncate(most);
+        for line in &mut lines {
+            line.goes_on = !are_last && line.count > 1;
+        }
+        lines
     }
 
     /// The lines by day. Unless they are the last ones, the operation of the last line may go on.
@@ -163,13 +175,17 @@ impl Line {
             clock: clock.to_owned(),
             instant: polynym_presentation::time::span(event.time.as_ref(), 1),
             caller: event.caller.clone(),
-            action: words_of(event).map_or("changed", |words| words.action),
+            action: match words_of(event) {
+                _ if event.method == UNDO => "undid a change of",
+                words => words.map_or("changed", |words| words.action),
+            },
+            ids: BTreeSet::from([user.id.clone()]),
             users: vec![user],
             count: 1,
             goes_on: false,
             joiner: if is_merge { "into" } else { "and" },
             other,
-            detail: set.map(|set| detail(&named_changes(set, person))).unwrap_or_default(),
+            details: set.map(|set| Details::of(&named_changes(set, person))).unwrap_or_default(),
             reason: event.reason.clone(),
             operation: event.operation_id.clone(),
             kind,
@@ -195,16 +211,23 @@ impl Line {
 
     fn is_of_same_operation(&self, line: &Self) -> bool {
         let key = |line: &Self| (line.operation.clone(), line.caller.clone(), line.day.clone());
-        !self.operation.is_empty() && key(self) == key(line) && self.kind == line.kind
+        let is_same = (self.kind, self.action) == (line.kind, line.action);
+        !self.operation.is_empty() && key(self) == key(line) && is_same
     }
 
-    /// Adds the user of another change of the same operation.
+    /// Whether another change belongs into this line: the operation made it to another user.
+    fn takes(&self, line: &Self) -> bool {
+        self.is_of_same_operation(line) && self.ids.is_disjoint(&line.ids)
+    }
+
+    /// Adds the users of another line of the same operation.
     fn join(&mut self, line: Self) {
-        self.count += 1;
-        if self.users.len() < MAX_NAMES {
-            self.users.extend(line.users);
-        }
-        self.detail.clear();
+        let room = MAX_NAMES.saturating_sub(self.users.len());
+        let new = line.users.into_iter().filter(|user| !self.ids.contains(&user.id));
+        self.users.extend(new.take(room));
+        self.ids.extend(line.ids);
+        self.count = self.ids.len();
+        self.details = Details::default();
         self.other = None;
     }
 
@@ -219,21 +242,4 @@ fn is_merged(event: &v1::Event) -> bool {
     let state = event.change_set().and_then(|set| set.state.as_ref());
     let after = state.and_then(|change| change.after.as_ref());
     after.is_some_and(|after| after.state() == State::Merged)
-}
-
-/// The first changed values as a short text.
-fn detail(changes: &[ChangeView]) -> String {
-    let text = |change: &ChangeView| {
-        let [before, after] = change.sides();
-        let name = change.name.strip_prefix("identity").map_or(&*change.name, str::trim_start);
-        let values = match (&*before, &*after) {
-            ("", value) | (value, "") => value.to_owned(),
-            (before, after) => format!("{before} → {after}"),
-        };
-        format!("{name} {values}").trim_start().to_owned()
-    };
-    let shown: Vec<_> = changes.iter().take(MAX_CHANGES).map(text).collect();
-    let more = changes.len().saturating_sub(MAX_CHANGES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    cut(shown.join("; "), MAX_DETAIL) + &more
 }

@@ -1,6 +1,7 @@
 //! What templates show: messages of the API as texts.
 
 pub mod audit;
+pub mod audit_detail;
 pub mod audit_row;
 pub mod bulk;
 pub mod commands;
@@ -8,6 +9,7 @@ pub mod delivery;
 pub mod duplicates;
 pub mod event;
 pub mod identity;
+pub mod listed;
 pub mod pager;
 pub mod person;
 pub mod policies;

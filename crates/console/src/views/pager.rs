@@ -91,6 +91,15 @@ impl Trail {
 }
 
 impl Pager {
+    /// The same links of a page that is the only one, though it may not have all rows.
+    #[must_use]
+    pub fn of_first(self, is_cut: bool) -> Self {
+        match is_cut && self.next.is_empty() {
+            true => Self { range: format!("the first {}", self.end), ..self },
+            false => self,
+        }
+    }
+
     /// The same links, with the number of all rows if it is more than the page tells.
     #[must_use]
     pub fn with_count(self, count: Option<&v1::UserCount>) -> Self {

@@ -6,7 +6,7 @@ use polynym_lines::identifier_message;
 use polynym_presentation::pasted::{self, is_filter};
 use polynym_proto::v1;
 
-use super::identity;
+use super::{identity, listed};
 
 /// What a text in the search box means.
 #[derive(Clone, Debug)]
@@ -40,10 +40,15 @@ pub fn read(text: &str, region: &str) -> Reading {
     if let Ok(id) = text.parse::<LocalityId>() {
         return Reading::Id(id.to_string());
     }
-    if let Some(typed) = pasted::identifier(text, region).and_then(typed) {
+    let is_list = listed::is_list(text, region);
+    if let Some(typed) = pasted::identifier(text, region).filter(|_| !is_list).and_then(typed) {
         return Reading::Identifier(Box::new(typed));
     }
-    if is_filter(text) { Reading::Filter(text.to_owned()) } else { Reading::Words(text.to_owned()) }
+    if is_filter(text) && !is_list {
+        Reading::Filter(text.to_owned())
+    } else {
+        Reading::Words(text.to_owned())
+    }
 }
 
 fn typed(raw: RawIdentifier<'_>) -> Option<Typed> {

@@ -1,11 +1,11 @@
 //! The bulk changes of a tenant.
 
 use askama::Template;
-use axum::extract::{Path, Query};
 use polynym_access::Role;
 use polynym_proto::v1::ListBulkChangesRequest;
 use serde::Deserialize;
 
+use crate::form::{Path, Query};
 use crate::frame::Frame;
 use crate::render::{Page, render};
 use crate::views::bulk::BulkView;

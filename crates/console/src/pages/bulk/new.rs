@@ -1,7 +1,6 @@
 //! A new bulk change. It begins with a dry run.
 
 use askama::Template;
-use axum::extract::{Path, Query};
 use polynym_access::Role;
 use polynym_presentation::action::{Action as UserAction, bulk_name};
 use polynym_proto::v1;
@@ -13,7 +12,7 @@ use v1::{BulkAction, StartBulkChangeRequest};
 use super::selection;
 use crate::change::{Draft, Problem, Sent, value};
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path, Query};
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render_with_status};
 use crate::short_id::ShortId;

@@ -1,7 +1,6 @@
 //! A bulk change: its progress, what failed, and what can be done with it.
 
 use askama::Template;
-use axum::extract::{Path, Query};
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_proto::v1;
@@ -14,7 +13,7 @@ use super::selection;
 use crate::change::Sent;
 use crate::download::{self, attachment, csv_row};
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path, Query};
 use crate::frame::Frame;
 use crate::pages::user::restorable_until;
 use crate::render::{Page, redirect, render};

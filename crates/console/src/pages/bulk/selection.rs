@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::Path;
 use locality_uuid::LocalityId;
 
 use crate::change::Sent;
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path};
 use crate::render::{Page, redirect};
 use crate::short_id::ShortId;
 use crate::visit::Visit;

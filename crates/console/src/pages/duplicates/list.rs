@@ -1,13 +1,21 @@
 //! The pairs that a search found, page by page.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use polynym_client::Client;
 
 use crate::prelude::*;
 use crate::short_id::ShortId;
 use crate::views::duplicates::{Found, PairView};
+use crate::views::identity;
+use crate::views::person::People;
+use crate::views::text::cut;
 
 /// The pairs of a page.
 const PAGE_SIZE: usize = 25;
+/// The characters of an identity.
+const CONTACT_CHARACTERS: usize = 60;
 /// The pairs that a search keeps.
 const MAX_PAIRS: i32 = 1_000;
 
@@ -35,11 +43,40 @@ pub struct List {
     count: usize,
     found: Arc<Found>,
     time: Option<Time>,
+    /// Whether a search with a lower score may find others.
+    can_be_lower: bool,
+    /// What tells users of the page apart: an identity of each.
+    contacts: HashMap<String, String>,
 }
 
 impl List {
-    /// A page of the pairs.
-    pub fn new(frame: &Frame, id: ShortId, found: Arc<Found>, page: &Trail) -> Self {
+    /// A page of the pairs of a search, each user with an identity.
+    pub async fn read(
+        client: &Client,
+        frame: &Frame,
+        (id, min_score): (ShortId, i32),
+        found: Arc<Found>,
+        page: &Trail,
+    ) -> Self {
+        let mut list = Self::new(frame, (id, min_score), found, page);
+        let ids = list.pairs.iter().flat_map(|pair| &pair.ids).map(String::as_str);
+        let users = People::users(client, ids).await.unwrap_or_default();
+        let contact = |user: &v1::User| Some((user.user_id.clone(), contact(user)?));
+        list.contacts = users.iter().filter_map(contact).collect();
+        list
+    }
+
+    /// The identity of a user that tells it from others of its name; empty if it is not known.
+    fn contact(&self, id: &str) -> &str {
+        self.contacts.get(id).map_or("", String::as_str)
+    }
+
+    fn new(
+        frame: &Frame,
+        (id, min_score): (ShortId, i32),
+        found: Arc<Found>,
+        page: &Trail,
+    ) -> Self {
         let home = frame.home();
         let before = page.rows_before().min(found.pairs.len());
         let pairs: Vec<_> = found.pairs.iter().skip(before).take(PAGE_SIZE).cloned().collect();
@@ -54,8 +91,18 @@ impl List {
             count: found.pairs.len(),
             time: Time::of(Some(&found.time.into())),
             found,
+            can_be_lower: min_score > 1,
+            contacts: HashMap::new(),
         }
     }
+}
+
+/// The address or the number of a user, or else another identity.
+fn contact(user: &v1::User) -> Option<String> {
+    let all = || user.identities.iter().map(|own| own.identifier.as_ref());
+    let of = |kind: &str| all().find(|own| identity::kind(*own) == kind);
+    let own = of("email").or_else(|| of("phone")).or_else(|| all().next())?;
+    Some(cut(identity::value(own), CONTACT_CHARACTERS))
 }
 
 /// The call of a search.

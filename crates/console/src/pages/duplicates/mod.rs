@@ -99,7 +99,13 @@ pub async fn results(
         .filter(|(known, wanted, _)| *known == id && wanted.tenant == tenant)
         .ok_or(Failure::SearchGone)?;
     let frame = visit.frame(&tenant);
-    let list = found.map(|found| List::new(&frame, id, found, &after));
+    let list = match found {
+        Some(found) => {
+            let search = (id, wanted.min_score);
+            Some(List::read(&visit.client(&tenant), &frame, search, found, &after).await)
+        }
+        None => None,
+    };
     let is_found = list.is_some();
     let commands = commands(&tenant, wanted.min_score);
     let page = ResultsPage { frame, min_score: wanted.min_score, list, commands };

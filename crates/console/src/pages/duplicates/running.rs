@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use polynym_client::{Answers, Error, Kind};
+use polynym_client::{Answers, Client, Error, Kind};
 use polynym_proto::v1::FindDuplicatesResponse;
 use tokio::sync::oneshot;
 
@@ -61,6 +61,8 @@ impl Search {
             shared,
             session: visit.session.clone(),
             id,
+            min_score: page.min_score,
+            client: visit.client(&page.frame.tenant),
             frame: visit.frame(&page.frame.tenant),
             found: Some(Found::default()),
         };
@@ -73,6 +75,8 @@ struct Running {
     shared: Arc<Shared>,
     session: Arc<Session>,
     id: ShortId,
+    min_score: i32,
+    client: Client,
     frame: Frame,
     /// None at the end.
     found: Option<Found>,
@@ -99,7 +103,7 @@ impl Parts for Running {
                     let part = Compared { users: progress.users, pairs: progress.compared };
                     return Some(html(&part).unwrap_or_default() + "\n");
                 }
-                Ok(None) => return Some(self.end(found)),
+                Ok(None) => return Some(self.end(found).await),
                 Err(error) => return Some(alert(&sentence(&error))),
             }
         }
@@ -108,9 +112,10 @@ impl Parts for Running {
 
 impl Running {
     /// Keeps what was found, and shows its first page.
-    fn end(&self, mut found: Found) -> String {
+    async fn end(&self, mut found: Found) -> String {
         found.time = SystemTime::now();
-        let list = List::new(&self.frame, self.id, Arc::new(found.clone()), &Trail::default());
+        let (search, kept) = ((self.id, self.min_score), Arc::new(found.clone()));
+        let list = List::read(&self.client, &self.frame, search, kept, &Trail::default()).await;
         self.shared.sessions.finds.keep(&self.session, self.id, found);
         let list = html(&list).unwrap_or_else(|error| alert(&error.to_string()));
         let done = html(&Done).unwrap_or_default();

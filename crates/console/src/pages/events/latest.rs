@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::{Path, RawQuery};
+use axum::extract::RawQuery;
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_presentation::event::{self, KINDS};
@@ -13,6 +13,7 @@ use tokio::time::timeout;
 
 use super::query::Selection;
 use crate::failure::Failure;
+use crate::form::Path;
 use crate::frame::Frame;
 use crate::render::{Page, render};
 use crate::views::Commands;

@@ -1,6 +1,5 @@
 //! Which events are shown: their kinds, and the user.
 
-use axum::extract::Path;
 use locality_uuid::LocalityId;
 use polynym_access::Role;
 use polynym_client::Client;
@@ -9,7 +8,7 @@ use polynym_proto::v1::{EventType, ResolveIdentityRequest, WatchRequest};
 use url::form_urlencoded;
 
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path};
 use crate::render::{Page, redirect};
 use crate::views::reading::{self, Reading};
 use crate::visit::Visit;

@@ -11,22 +11,26 @@ use url::form_urlencoded::{self, Serializer};
 use super::period::{PAGE_SIZE, Period};
 use super::wanted::Wanted;
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, is_day};
 use crate::short_id::ShortId;
 use crate::visit::Visit;
 
 /// The prefix of a kept query for changes. Kept searches do not have it.
 const MARK: &str = "changes?";
 /// The fields of the form.
-const FIELDS: [&str; 7] = ["user", "caller", "operation", "reason", "from", "to", "kind"];
+const FIELDS: [&str; 8] = ["user", "caller", "operation", "reason", "from", "to", "kind", PERIOD];
 /// The name of both ends of a period as one field.
 const PERIOD: &str = "period";
 /// The seconds of a day.
 const DAY: i64 = 86_400;
-/// The periods to choose: the name, the days before today at which they begin, and those at which
-/// they end, if they do.
+/// The periods to choose: the name, the days before today at which they begin, and those before
+/// which they end, if they do.
 const PERIODS: [(&str, i64, Option<i64>); 3] =
     [("Today", 0, None), ("Yesterday", 1, Some(0)), ("Last 7 days", 6, None)];
+/// The seconds by which a day of a zone may begin before or after one of UTC, and those by which
+/// its length may differ.
+const ZONES: i64 = 15 * 3_600;
+const SHIFT: i64 = 3_600;
 
 /// The fields of the form, as typed.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,8 @@ pub struct Asked {
     pub operation: String,
     pub reason: String,
     pub period: Period,
+    /// The name of the period to choose that both ends are of; empty if they were typed.
+    chosen: String,
 }
 
 /// A field that leaves changes out.
@@ -56,7 +62,8 @@ pub struct PeriodChoice {
 }
 
 impl Asked {
-    /// The fields of a form. A button for a period fills in both of its ends.
+    /// The fields of a form. A button for a period fills in both of its ends: scripts send the
+    /// beginnings of days in the zone that they show.
     pub fn of_form(form: &Form) -> Self {
         let mut asked = Self::default();
         for name in FIELDS {
@@ -64,9 +71,13 @@ impl Asked {
         }
         let chosen = PERIODS.iter().find(|(name, ..)| *name == form.get(PERIOD));
         if let Some((_, from, to)) = chosen {
-            let today = today();
-            asked.period.from = day(today - from);
-            asked.period.to = to.map(|to| day(today - to)).unwrap_or_default();
+            asked.period.from = begin_of_day(form, *from).unwrap_or_else(|| day(today() - from));
+            // A day is in its period as a whole.
+            let last = |to: i64| day(today() - to - 1);
+            let end = to.map(|to| begin_of_day(form, to).unwrap_or_else(|| last(to)));
+            asked.period.to = end.unwrap_or_default();
+        } else {
+            asked.chosen.clear();
         }
         asked
     }
@@ -76,9 +87,16 @@ impl Asked {
         let (from, to) = (self.period.begin().ok()?, self.period.end().ok()?);
         let today = today();
         let begin = |day: i64| Timestamp { seconds: (today - day) * DAY, nanos: 0 };
-        let found = PERIODS
-            .iter()
-            .find(|(_, first, end)| (from, to) == (Some(begin(*first)), end.map(begin)));
+        let is_utc =
+            |first: i64, end: Option<i64>| (from, to) == (Some(begin(first)), end.map(begin));
+        // The chosen one is another day's after midnight.
+        let is_present = |first: i64| {
+            let since = from.map(|from| now() - from.seconds - first * DAY);
+            since.is_some_and(|since| (-SHIFT..DAY + SHIFT).contains(&since))
+        };
+        let found = PERIODS.iter().find(|(name, first, end)| {
+            is_utc(*first, *end) || (self.chosen == *name && is_present(*first))
+        });
         found.map(|(name, ..)| *name)
     }
 
@@ -106,7 +124,11 @@ impl Asked {
 
     /// The same without a field; without both ends of a period.
     pub fn without(mut self, name: &str) -> Self {
-        let names = if name == PERIOD { &["from", "to"][..] } else { &[name] };
+        let names = match name {
+            PERIOD => &["from", "to", PERIOD][..],
+            "from" | "to" => &[name, PERIOD],
+            _ => &[name],
+        };
         names.iter().for_each(|name| self.field(name).clear());
         self
     }
@@ -119,6 +141,7 @@ impl Asked {
             "reason" => &mut self.reason,
             "from" => &mut self.period.from,
             "to" => &mut self.period.to,
+            PERIOD => &mut self.chosen,
             _ => &mut self.period.kind,
         }
     }
@@ -131,6 +154,7 @@ impl Asked {
             "reason" => &self.reason,
             "from" => &self.period.from,
             "to" => &self.period.to,
+            PERIOD => &self.chosen,
             _ => &self.period.kind,
         }
     }
@@ -201,10 +225,23 @@ impl Asked {
     }
 }
 
-/// The number of the present day since 1970.
-fn today() -> i64 {
+/// The seconds since 1970.
+fn now() -> i64 {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(now.as_secs()).unwrap_or_default() / DAY
+    i64::try_from(now.as_secs()).unwrap_or_default()
+}
+
+/// The number of the present day since 1970, in UTC.
+fn today() -> i64 {
+    now() / DAY
+}
+
+/// The beginning of a day before today in the zone of a browser; none if a script did not send it.
+fn begin_of_day(form: &Form, days: i64) -> Option<String> {
+    let text = form.get(&format!("day-{days}"));
+    let begin = time::parse_input(text).filter(|_| !is_day(text))?.seconds;
+    let distance = begin.saturating_sub((today() - days) * DAY).saturating_abs();
+    (distance <= DAY + ZONES).then(|| text.to_owned())
 }
 
 /// A day, such as `2026-01-31`, by its number since 1970.
@@ -260,10 +297,33 @@ mod tests {
         let today = of("Today").period;
         assert_eq!((today.from.len(), &*today.to), (10, ""));
         let yesterday = of("Yesterday").period;
-        assert_eq!(yesterday.to, today.from);
+        assert_eq!(yesterday.to, yesterday.from, "the day as a whole");
+        assert_eq!(yesterday.end().unwrap(), today.begin().unwrap());
         assert!(yesterday.from < today.from);
         assert!(of("Last 7 days").period.from < yesterday.from);
         assert_eq!(of("").period.to, "2001-01-01");
         assert_eq!([day(0), day(20_454)], ["1970-01-01", "2026-01-01"]);
+    }
+
+    #[test]
+    fn periods_are_of_days_in_the_zone_of_the_browser() {
+        let at = |seconds: i64| {
+            prost_types::Timestamp { seconds: now() - seconds, nanos: 0 }.to_string()
+        };
+        let [today, yesterday] = [7_200, 7_200 + DAY].map(at);
+        let days = [("day-0", &*today), ("day-1", &*yesterday), ("day-6", "2001-01-01T00:00Z")];
+        let of = |name: &str| Asked::of_form(&Form::of(&[&days[..], &[("period", name)]].concat()));
+        assert_eq!(of("Today").period.from, today);
+        let own = of("Yesterday");
+        assert_eq!((&own.period.from, &own.period.to), (&yesterday, &today));
+        assert_eq!(own.chosen_period(), Some("Yesterday"));
+        assert_eq!(own.clone().without("to").chosen_period(), None);
+        assert!(!own.without(PERIOD).is_filter());
+        assert_eq!(of("Last 7 days").period.from.len(), 10, "another year is no beginning of it");
+        let typed = Asked::of_form(&Form::of(&[("from", &*today)]));
+        assert_eq!(typed.chosen_period(), None);
+        let one = Asked::of_form(&Form::of(&[("from", "2026-01-31"), ("to", "2026-01-31")]));
+        let [from, to] = [one.period.begin(), one.period.end()].map(|end| end.unwrap().unwrap());
+        assert_eq!(to.seconds - from.seconds, DAY);
     }
 }

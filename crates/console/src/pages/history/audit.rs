@@ -22,8 +22,11 @@ use crate::views::person::People;
 
 /// The time for which a page goes on to read events. After that it offers to continue.
 const READ_TIME: Duration = Duration::from_secs(2);
-/// The events that one call reads of an operation.
+/// The events of the first call, and the most of one.
+const FIRST_PAGE: i32 = 40;
 const LARGEST_PAGE: i32 = 1_000;
+/// The most lines of a page.
+const MAX_LINES: usize = 2 * PAGE_SIZE as usize;
 
 /// Changes of all users.
 #[derive(Default)]
@@ -95,6 +98,10 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     let frame = visit.frame(&tenant);
     let path = format!("{}/audit", frame.home());
     let mut asked = Asked::of_form(&form);
+    if asked.period.problem().is_some() {
+        let (status, choice) = (StatusCode::UNPROCESSABLE_ENTITY, Choice::default());
+        return Ok(render_with_status(&AuditPage::form(frame, asked, path, choice), status));
+    }
     if let Ok(id) = asked.user.parse::<LocalityId>() {
         asked.user = id.to_string();
     } else if !asked.user.is_empty() {
@@ -104,27 +111,38 @@ pub async fn submit(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
             _ => {
                 let problem = choice.problem.as_ref();
                 let status = problem.map_or(StatusCode::OK, |problem| problem.status);
-                let commands = commands(&tenant, &asked.request(&tenant)?.events);
-                let period = asked.period.clone();
-                let page = AuditPage {
-                    user_name: asked.user.clone(),
-                    callers: Vec::new(),
-                    changes: Changes::default(),
-                    is_first: true,
-                    next: String::new(),
-                    live: String::new(),
-                    frame,
-                    asked,
-                    period,
-                    path,
-                    choice,
-                    commands,
-                };
+                let page = AuditPage::form(frame, asked, path, choice);
                 return Ok(render_with_status(&page, status));
             }
         }
     }
     Ok(redirect(&asked.address(&visit, &path)))
+}
+
+impl AuditPage {
+    /// The form as it was sent, without changes: a field is to be corrected or chosen.
+    fn form(frame: Frame, asked: Asked, path: String, choice: Choice) -> Self {
+        let request = asked.request(&frame.tenant).unwrap_or_default();
+        Self {
+            user_name: asked.user.clone(),
+            callers: Vec::new(),
+            changes: Changes::default(),
+            is_first: true,
+            next: String::new(),
+            live: String::new(),
+            period: asked.period.clone(),
+            commands: commands(&frame.tenant, &request.events),
+            frame,
+            asked,
+            path,
+            choice,
+        }
+    }
+
+    /// Whether the changes are not read yet.
+    fn is_open(&self) -> bool {
+        self.choice.is_open() || self.period.problem().is_some()
+    }
 }
 
 /// The users whom a name in the form may mean.
@@ -186,17 +204,23 @@ async fn show(
         id => user::commands(&tenant, id, &wanted.history()),
     };
     let client = visit.client(&tenant);
-    let user_name = match &*asked.user {
-        "" => String::new(),
-        id => People::read(&client, [id]).await.person(id).name,
+    let user_name = async {
+        match &*asked.user {
+            "" => String::new(),
+            id => People::read(&client, [id]).await.person(id).name,
+        }
     };
-    // The stream begins before the list is read, so that no change is missed in between. A change
-    // may come twice.
-    let live = match is_first && live == "on" {
-        true => audit_live::token(&client, &wanted).await?,
-        false => String::new(),
+    let changes = async {
+        // The stream begins before the list is read, so that no change is missed in between. A
+        // change may come twice.
+        let live = match is_first && live == "on" {
+            true => audit_live::token(&client, &wanted).await?,
+            false => String::new(),
+        };
+        Ok::<_, Failure>((live, read(&client, wanted).await?))
     };
-    let changes = read(&client, wanted).await?;
+    let (user_name, changes) = tokio::join!(user_name, changes);
+    let (live, changes) = changes?;
     let next = match &*changes.token {
         "" => String::new(),
         token => format!("{path}?{}", Period::default().next(token)),
@@ -217,26 +241,26 @@ async fn show(
     }))
 }
 
-/// Reads events until a page is full, or for some time. Those of one operation are one line.
+/// Reads events until a page is full, or for some time. Those of one operation are one line. Each
+/// call reads as many as the lines before had, so that a page takes few calls.
 pub async fn read(client: &Client, mut wanted: Wanted) -> Result<Changes, Failure> {
     let (began, mut lines, mut changes) = (Instant::now(), Lines::default(), Changes::default());
     let is_search = {
         let v1::ListEventsRequest { types, caller, operation_id, reason, .. } = &wanted.events;
         !types.is_empty() || [caller, operation_id, reason].iter().any(|text| !text.is_empty())
     };
-    wanted.events.page_size = PAGE_SIZE;
+    wanted.events.page_size = FIRST_PAGE;
     loop {
         let answer = wanted.page(client).await?;
         let request = &mut wanted.events;
         let mut more = lines.clone();
         more.add(&answer, request.operation_id.is_empty());
-        if request.page_size > PAGE_SIZE && more.count() > PAGE_SIZE as usize {
+        if request.page_size > PAGE_SIZE && more.count() > MAX_LINES {
             request.page_size = PAGE_SIZE;
             continue;
         }
-        // Many changes of one operation follow each other.
-        let is_one_operation = more.count() == lines.count();
-        request.page_size = if is_one_operation { LARGEST_PAGE } else { PAGE_SIZE };
+        let new = more.count() - lines.count();
+        request.page_size = next_size(answer.events.len(), new, more.count());
         lines = more;
         if is_search {
             changes.events_read += answer.events_read;
@@ -250,6 +274,13 @@ pub async fn read(client: &Client, mut wanted: Wanted) -> Result<Changes, Failur
             return Ok(changes);
         }
     }
+}
+
+/// The events to read next for a page with `lines`, after these events made `new` ones.
+fn next_size(events: usize, new: usize, lines: usize) -> i32 {
+    let missing = (PAGE_SIZE as usize).saturating_sub(lines);
+    let size = (events * missing).checked_div(new).unwrap_or(LARGEST_PAGE as usize);
+    i32::try_from(size).unwrap_or(LARGEST_PAGE).clamp(PAGE_SIZE, LARGEST_PAGE)
 }
 
 /// The calls that list the same.

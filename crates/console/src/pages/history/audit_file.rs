@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use polynym_access::Role;
 use polynym_client::Client;
 use polynym_lines::json;
@@ -15,6 +15,7 @@ use crate::console::Shared;
 use crate::context;
 use crate::download::{BYTE_ORDER_MARK, FileParts, Format, csv_row, in_parts};
 use crate::failure::Failure;
+use crate::form::{Path, Query};
 use crate::render::Page;
 use crate::requests::RequestPermit;
 use crate::short_id::ShortId;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use http::{HeaderMap, Response};
 use polynym_client::Client;
 use polynym_proto::v1;
@@ -13,6 +13,7 @@ use super::asked::Asked;
 use super::wanted::Wanted;
 use crate::console::Shared;
 use crate::failure::Failure;
+use crate::form::Path;
 use crate::frame::Frame;
 use crate::pages::events::{EventLines, follow_events};
 use crate::render::html;

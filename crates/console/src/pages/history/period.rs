@@ -15,7 +15,7 @@ pub const PAGE_SIZE: i32 = 25;
 pub struct Period {
     /// The first time, as typed.
     pub from: String,
-    /// The time after the last one, as typed.
+    /// The time after the last one, or the last day, as typed.
     pub to: String,
     /// The number of a kind of events; empty for all.
     pub kind: String,
@@ -52,7 +52,21 @@ impl Period {
 
     /// The time after the last one.
     pub fn end(&self) -> Result<Option<prost_types::Timestamp>, Failure> {
-        form::time("To", &self.to)
+        form::end("To", &self.to)
+    }
+
+    /// The end that is no time, and what is wrong with it.
+    pub fn problem(&self) -> Option<(&'static str, String)> {
+        let ends = [("from", self.begin()), ("to", self.end())];
+        ends.into_iter().find_map(|(field, end)| match end {
+            Err(Failure::Form(message)) => Some((field, message)),
+            _ => None,
+        })
+    }
+
+    /// Whether an end is no time.
+    pub fn is_wrong(&self, field: &str) -> bool {
+        self.problem().is_some_and(|(wrong, _)| wrong == field)
     }
 
     /// Whether it leaves events out.

@@ -1,15 +1,16 @@
 //! The history of a user: its changes, the newest first.
 
 use askama::Template;
-use axum::extract::{Path, Query};
+use http::StatusCode;
 use polynym_access::Role;
 use polynym_presentation::event;
 use polynym_proto::v1;
 use v1::list_history_request::User;
 
 use super::period::{PAGE_SIZE, Period};
+use crate::form::{Path, Query};
 use crate::frame::Frame;
-use crate::render::{Page, render};
+use crate::render::{Page, render_with_status};
 use crate::views::event::{user_ids, views};
 use crate::views::person::People;
 use crate::views::{Commands, EventView, UserView};
@@ -38,19 +39,26 @@ pub async fn page(
 ) -> Page {
     visit.require(Role::Viewer)?;
     let client = visit.client(&tenant);
+    let is_wrong = period.problem().is_some();
     let request = v1::ListHistoryRequest {
         tenant: tenant.clone(),
         user: Some(User::UserId(id.clone())),
-        from: period.begin()?,
-        to: period.end()?,
+        from: period.begin().unwrap_or_default(),
+        to: period.end().unwrap_or_default(),
         types: period.types(),
         page_size: PAGE_SIZE,
         page_token: period.after.clone(),
     };
     let get = v1::GetUserRequest { user_id: id.clone(), ..Default::default() };
     let directory = client.directory();
-    let (answer, user) =
-        tokio::join!(directory.list_history(request.clone()), directory.get_user(get));
+    // Of a period that is none, no changes are read.
+    let list = async {
+        match is_wrong {
+            true => Ok(v1::ListHistoryResponse::default()),
+            false => directory.list_history(request.clone()).await,
+        }
+    };
+    let (answer, user) = tokio::join!(list, directory.get_user(get));
     let (answer, user) = (answer?, user?);
     let own = user.user.filter(|_| user.merged_from.is_empty());
     let title = own.map_or(id.clone(), |user| UserView::of(&user).title().to_owned());
@@ -59,15 +67,10 @@ pub async fn page(
     let next = if next.is_empty() { next } else { period.next(&next) };
     let others = user_ids(&answer.events).filter(|other| *other != id);
     let events = views(&answer.events, &People::read(&client, others).await);
-    Ok(render(&HistoryPage {
-        frame: visit.frame(&tenant),
-        id,
-        title,
-        period,
-        events,
-        next,
-        commands,
-    }))
+    let frame = visit.frame(&tenant);
+    let status = if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let page = HistoryPage { frame, id, title, period, events, next, commands };
+    Ok(render_with_status(&page, status))
 }
 
 /// The calls that list the same.

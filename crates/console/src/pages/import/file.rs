@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
-use axum::extract::{Path, Query};
 use http::{HeaderMap, HeaderValue};
 use polynym_import::ExportFormat;
 use polynym_presentation::count::bytes;
@@ -17,6 +16,7 @@ use super::mending::GroupView;
 use super::session_files::{path, upload};
 use super::values::{self, ValueView};
 use super::{actions, downloads};
+use crate::form::{Path, Query};
 use crate::frame::Frame;
 use crate::imports::{
     ColumnSetting, ImportOptions, Job, JobKind, KeptMappings, MAX_NAME_CHARS, Outcome, Reading,

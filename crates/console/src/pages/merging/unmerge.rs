@@ -1,7 +1,6 @@
 //! What undoing a merge brings back, and undoing it.
 
 use askama::Template;
-use axum::extract::Path;
 use http::StatusCode;
 use polynym_access::Role;
 use polynym_presentation::change::label;
@@ -14,7 +13,7 @@ use super::subject::subject;
 use crate::change::Version;
 use crate::context::with_reason;
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path};
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render, render_with_status};
 use crate::views::event::EventView;

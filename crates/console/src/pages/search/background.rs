@@ -53,6 +53,15 @@ pub struct AsOf {
     pub owner: Option<UserView>,
     /// The reason why there is no owner.
     pub reason: String,
+    /// Whether what was typed is no time.
+    pub is_wrong: bool,
+}
+
+impl Background {
+    /// Whether a time was asked for that is none.
+    pub fn is_wrong(&self) -> bool {
+        self.as_of.as_ref().is_some_and(|at| at.is_wrong)
+    }
 }
 
 /// Gathers what is behind an identifier. A viewer may know its owners, and that at `as_of`.
@@ -71,9 +80,13 @@ pub async fn gather(
         directory.normalize_identity(request),
         async { if may_view { owners(client, typed).await.map(Some) } else { Ok(None) } },
         async {
-            match form::time("Owner at", as_of)? {
-                Some(at) if may_view => owner_at(client, typed, at).await.map(Some),
-                _ => Ok(None),
+            match form::time("Owner at", as_of) {
+                Ok(Some(at)) if may_view => owner_at(client, typed, at).await.map(Some),
+                Ok(_) => Ok(None),
+                Err(Failure::Form(reason)) => {
+                    Ok(Some(AsOf { time: None, owner: None, reason, is_wrong: true }))
+                }
+                Err(failure) => Err(failure),
             }
         },
     );
@@ -148,5 +161,5 @@ async fn owner_at(client: &Client, typed: &Typed, at: Timestamp) -> Result<AsOf,
         }
         Err(error) => return Err(error.into()),
     };
-    Ok(AsOf { time: Time::of(Some(&at)), owner, reason })
+    Ok(AsOf { time: Time::of(Some(&at)), owner, reason, is_wrong: false })
 }

@@ -2,6 +2,8 @@
 //! users, those who were deleted lately, and those at whom the session looked last. Each part reads
 //! a bounded number of records; those of the session cost no call.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use polynym_client::Client;
@@ -32,19 +34,34 @@ pub struct Desk {
     pub seen: Vec<Person>,
     /// The files that the session works on.
     pub files_running: Vec<FileRow>,
-    /// The files that the session imported.
-    pub imported: Vec<FileRow>,
     pub bulks_running: Vec<BulkView>,
     /// The operations that are undone.
     pub undoings: Undoings,
-    /// The bulk changes that ended and changed users, the latest first.
-    pub bulks_ended: Vec<BulkView>,
+    /// The files that the session imported, and the bulk changes that ended and changed users, the
+    /// latest first.
+    pub ended: Vec<Ended>,
     /// The latest users, the newest first.
     pub created: Vec<Line>,
     /// The users who were deleted lately, those first who are purged first.
     pub deleted: Vec<DeletedRow>,
     /// Whether a part cannot be read.
     pub is_partial: bool,
+}
+
+/// Work that ended.
+pub enum Ended {
+    File(FileRow),
+    Bulk(Box<BulkView>),
+}
+
+impl Ended {
+    /// When it ended.
+    fn time(&self) -> Option<&Time> {
+        match self {
+            Self::File(file) => file.ended.as_ref(),
+            Self::Bulk(bulk) => bulk.ended.as_ref(),
+        }
+    }
 }
 
 /// A file of the session.
@@ -59,6 +76,8 @@ pub struct FileRow {
     pub changed: i64,
     /// The operation of the import.
     pub operation: String,
+    /// When the import ended.
+    pub ended: Option<Time>,
 }
 
 /// A user who will be purged.
@@ -85,13 +104,17 @@ impl Desk {
         let is_change = |bulk: &BulkView| !bulk.is_dry_run && bulk.undone.is_empty();
         let ended = ended.into_iter().filter(|bulk| is_change(bulk) && bulk.changed > 0);
         let (files_running, imported) = files(visit, tenant);
+        let ended = ended.map(|bulk| Ended::Bulk(Box::new(bulk)));
+        let mut ended: Vec<_> = imported.into_iter().map(Ended::File).chain(ended).collect();
+        let iso = |row: &Ended| row.time().map(|time| time.iso.clone());
+        ended.sort_by_key(|row| Reverse(iso(row)));
+        ended.truncate(MAX_ROWS);
         Self {
             seen,
             files_running,
-            imported,
             bulks_running: running.into_iter().take(MAX_ROWS).collect(),
             undoings,
-            bulks_ended: ended.take(MAX_ROWS).collect(),
+            ended,
             created: created.unwrap_or_default(),
             deleted: deleted.unwrap_or_default(),
             is_partial,
@@ -101,11 +124,6 @@ impl Desk {
     /// Whether something runs.
     pub const fn is_running(&self) -> bool {
         !self.files_running.is_empty() || !self.bulks_running.is_empty()
-    }
-
-    /// Whether something ended that can be looked at, or undone.
-    pub const fn has_ended(&self) -> bool {
-        !self.imported.is_empty() || !self.bulks_ended.is_empty()
     }
 }
 
@@ -117,16 +135,22 @@ async fn seen_people(client: &Client, ids: &[String]) -> Vec<Person> {
     known.filter(|person| person.note != "no longer there").collect()
 }
 
+/// The latest users who are still there, those of one operation in a line.
 async fn creations(client: &Client) -> Option<Vec<Line>> {
     let request = v1::ListEventsRequest {
         types: vec![EventType::UserCreated.into(), EventType::UserImported.into()],
         page_size: CREATIONS,
         ..Default::default()
     };
-    let answer = client.directory().list_events(request).await.ok()?;
+    let mut answer = client.directory().list_events(request).await.ok()?;
+    let users = People::users(client, answer.events.iter().map(|event| &*event.user_id)).await?;
+    let is_present =
+        |user: &&v1::User| matches!(user.state(), v1::State::Active | v1::State::Disabled);
+    let present: HashSet<_> = users.iter().filter(is_present).map(|user| &*user.user_id).collect();
+    answer.events.retain(|event| present.contains(&*event.user_id));
     let mut lines = Lines::default();
     lines.add(&answer, true);
-    Some(lines.first(MAX_ROWS))
+    Some(lines.by_operation(MAX_ROWS, answer.next_page_token.is_empty()))
 }
 
 /// The users who were deleted lately and still are, those first who are purged first.
@@ -172,6 +196,7 @@ fn running(upload: &Arc<Upload>) -> Option<FileRow> {
         restored: progress.restored,
         changed: progress.changed,
         operation: String::new(),
+        ended: None,
     })
 }
 
@@ -186,5 +211,6 @@ fn imported(upload: &Arc<Upload>) -> Option<FileRow> {
         restored: import.progress.restored,
         changed: import.progress.changed,
         operation: import.operation_id.clone(),
+        ended: import.ended.and_then(|time| Time::of(Some(&time.into()))),
     })
 }

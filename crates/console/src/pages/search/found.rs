@@ -6,10 +6,16 @@ use v1::{CheckIdentityRequest, FindReading, FindUsersRequest, FindUsersResponse,
 
 use super::{List, Results};
 use crate::prelude::*;
+use crate::views::listed::Listed;
 use crate::views::reading::Typed;
 
 /// The maximum number of empty pages to skip.
 const MAX_EMPTY_PAGES: usize = 4;
+/// The users of one call, and the calls for a list of identifiers: each has one owner at most.
+const LARGEST_PAGE: i32 = 50;
+const MAX_LIST_CALLS: usize = 3;
+/// The ways of reading a text that are told.
+const MAX_TRIED: usize = 12;
 
 /// The owner of an identifier, and whether it can be linked.
 pub struct IdentityResult {
@@ -37,7 +43,36 @@ pub async fn users(
     Ok(results(page, &list))
 }
 
-/// The users whom an identifier finds and, on the first page, its owner.
+/// The users whom a list of identifiers finds, on one page, and those identifiers that nobody has.
+pub async fn listed(
+    client: &Client,
+    request: FindUsersRequest,
+    list: List,
+) -> Result<Results, Failure> {
+    let (text, region) = (request.text.clone(), request.region.clone());
+    let list = List { size: LARGEST_PAGE, ..list };
+    let mut page = call(client, request.clone(), &list).await?;
+    for _ in 1..MAX_LIST_CALLS {
+        if page.next_page_token.is_empty() {
+            break;
+        }
+        let after = page.next_page_token.clone();
+        let next = List { after, columns: list.columns.clone(), ..list };
+        let more = call(client, request.clone(), &next).await?;
+        page.matches.extend(more.matches);
+        page.unreadable_user_ids.extend(more.unreadable_user_ids);
+        page.next_page_token = more.next_page_token;
+    }
+    let listed = Listed::of(&text, &region, &page);
+    let mut results = results(page, &list);
+    if listed.is_some() {
+        // What was read is said with the list.
+        results.tried.clear();
+    }
+    Ok(Results { listed, ..results })
+}
+
+/// The users whom an identifier finds and, on the first page, its owner as the first of them.
 pub async fn identified(
     client: &Client,
     request: FindUsersRequest,
@@ -58,7 +93,12 @@ pub async fn identified(
         ways.contains(&reading.way()) && reading.value == typed.canonical
     };
     let owner = page.matches.iter().position(|found| found.reasons.iter().any(is_owner));
-    let owner = owner.and_then(|at| page.matches.remove(at).user);
+    if let Some(at) = owner {
+        let found = page.matches.remove(at);
+        page.matches.insert(0, found);
+    }
+    let has_owner = owner.is_some();
+    let owner = page.matches.first().filter(|_| has_owner).and_then(|found| found.user.clone());
     let identity = IdentityResult {
         owner: owner.as_ref().map(UserView::of),
         is_free: checked.available,
@@ -67,7 +107,7 @@ pub async fn identified(
     };
     let mut results = results(page, &list);
     results.hint.clear();
-    Ok(Results { identity: Some(identity), ..results })
+    Ok(Results { identity: Some(identity), has_owner, ..results })
 }
 
 /// The next page with users. Skips a few empty ones.
@@ -100,7 +140,10 @@ async fn call(
 }
 
 fn results(page: FindUsersResponse, list: &List) -> Results {
-    let tried = page.tried.iter().map(find::reading).collect::<Vec<_>>().join(", ");
+    let is_attribute = |reading: &FindReading| {
+        [FindWay::Attribute, FindWay::AttributeStart].contains(&reading.way())
+    };
+    let is_similar = page.tried.iter().any(|reading| reading.way() == FindWay::SimilarName);
     let rows = page.matches.iter().filter_map(|found| {
         let mut row = list.columns.row(found.user.as_ref()?);
         row.reasons = find::reasons(found);
@@ -113,7 +156,10 @@ fn results(page: FindUsersResponse, list: &List) -> Results {
     Results {
         rows: rows.collect(),
         hint: hint.to_owned(),
-        description: tried,
+        tried: page.tried.iter().map(find::reading).take(MAX_TRIED).collect(),
+        finds_by_attribute: page.tried.iter().any(is_attribute),
+        // Users of similar names come on one page.
+        is_cut: is_similar && page.matches.len() >= list.size as usize,
         suggestions: page.suggestions,
         unreadable: page.unreadable_user_ids.len(),
         next: page.next_page_token,

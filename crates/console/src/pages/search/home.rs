@@ -22,6 +22,24 @@ pub async fn page(visit: Visit, headers: HeaderMap, Path(tenant): Path<String>) 
         return Ok(render(&HomePage { frame, saved: Vec::new(), desk: None }));
     }
     let saved = SavedSearches::of(&headers).of_caller(&visit.caller.name);
-    let desk = Some(Desk::read(&visit, &tenant).await);
+    let desk = Desk::read(&visit, &tenant).await;
+    let names_tenant = visit.caller.tenants.patterns().contains(&tenant);
+    if desk.is_partial && !names_tenant {
+        // The tenant may not exist. A credential may name one that is still to be created.
+        check_tenant(&visit, &tenant).await?;
+    }
+    let desk = Some(desk);
     Ok(render(&HomePage { frame, saved, desk }))
+}
+
+/// Checks that a tenant exists.
+///
+/// # Errors
+/// [`Failure::NoTenant`].
+async fn check_tenant(visit: &Visit, tenant: &str) -> Result<(), Failure> {
+    let read = visit.client(tenant).admin().get_tenant(v1::GetTenantRequest::default()).await;
+    match read.map_err(Failure::from) {
+        Err(failure @ Failure::NoTenant) => Err(failure),
+        _ => Ok(()),
+    }
 }

@@ -79,14 +79,31 @@ fn of_attribute(form: &Form, definitions: &[AttributeDefinition]) -> Result<Vec<
     }
     let known = OPERATORS.iter().find(|(known, _)| *known == operator);
     let operator = known.map_or("=", |(known, _)| known);
-    let defined = definitions.iter().find(|known| known.name == name);
-    let values = values(value, defined.map(AttributeDefinition::r#type).unwrap_or_default())?;
+    let kind = definitions.iter().find(|known| known.name == name);
+    let kind = kind.map(AttributeDefinition::r#type).unwrap_or_default();
+    let is_ordered = matches!(operator, "<" | "<=" | ">=" | ">");
+    let values = match kind {
+        AttributeType::Unspecified if is_ordered => vec![ordered(value)],
+        kind => values(value, kind)?,
+    };
     let conditions = values.into_iter().map(|value| format!("{field} {operator} {value}"));
     // A value that may be a text or a number is both.
     Ok(match operator {
         "!=" => conditions.collect(),
         _ => vec![conditions.collect::<Vec<_>>().join(" OR ")],
     })
+}
+
+/// A value of any type that others are less or more than: numbers for a number, and texts for
+/// another value, or one in quotes.
+fn ordered(typed: &str) -> String {
+    let plain = typed.trim();
+    let quoted = plain.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match quoted {
+        Some(text) => format!("\"{}\"", escaped(text)),
+        None if is_number(plain) || time::parse(plain).is_some() => plain.to_owned(),
+        None => format!("\"{}\"", escaped(typed)),
+    }
 }
 
 /// A value as it is written in a filter, once for each type that it may have.
@@ -173,6 +190,9 @@ mod tests {
             r#"attributes.zip = "24103" OR attributes.zip = 24103"#
         );
         assert_eq!(on("zip", "!=", "1"), r#"attributes.zip != "1" AND attributes.zip != 1"#);
+        assert_eq!(on("zip", "<", " 50228 "), "attributes.zip < 50228");
+        assert_eq!(on("zip", ">=", "\"24103\""), r#"attributes.zip >= "24103""#);
+        assert_eq!(on("zip", "<=", "K-1"), r#"attributes.zip <= "K-1""#);
         assert_eq!(on("team", "nonsense", "x"), r#"attributes.team = "x""#);
         assert_eq!(on("", "=", "x"), "");
     }

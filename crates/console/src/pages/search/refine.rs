@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use axum::body::Body;
+use http::Response;
 use polynym_client::Client;
 use polynym_presentation::attribute;
 use v1::{AttributeDefinition, ListAttributeNamesRequest};
@@ -30,6 +32,14 @@ pub struct Refinement {
     pub values: String,
     /// The attributes to choose, with their types; no type if any will do.
     pub attributes: BTreeMap<String, &'static str>,
+    /// The form that was refused, if one was.
+    refused: Option<Refused>,
+}
+
+/// A form of conditions that was refused.
+pub struct Refused {
+    form: Form,
+    message: String,
 }
 
 /// A part of the filter.
@@ -40,6 +50,16 @@ pub struct Chip {
 }
 
 impl Refinement {
+    /// What is wrong with the form; empty if nothing is.
+    pub fn problem(&self) -> &str {
+        self.refused.as_ref().map_or("", |refused| &refused.message)
+    }
+
+    /// What was typed into a field of the form that was refused.
+    pub fn typed(&self, field: &str) -> &str {
+        self.refused.as_ref().map_or("", |refused| refused.form.raw(field))
+    }
+
     /// The operators to choose.
     pub fn operators(&self) -> impl Iterator<Item = &'static (&'static str, &'static str)> {
         OPERATORS.iter()
@@ -59,6 +79,7 @@ pub async fn of(
     tenant: &str,
     text: &str,
     list: (ShortId, Order),
+    refused: Option<Refused>,
 ) -> Option<Refinement> {
     let filter = base(visit, text).ok().filter(|_| visit.caller.role >= Role::Viewer)?;
     let (id, order) = list;
@@ -75,6 +96,7 @@ pub async fn of(
         action: order.address(&format!("{address}/filter")),
         values: format!("{address}/values"),
         attributes: attributes(&visit.client(tenant)).await,
+        refused,
     })
 }
 
@@ -136,17 +158,25 @@ pub async fn remove(
     Ok(lead(&visit, &tenant, &join(&parts), order))
 }
 
-/// Leads to the list with further conditions. One on the state replaces those on the state.
+/// Leads to the list with further conditions, unless one is refused. One on the state replaces
+/// those on the state.
+///
+/// # Errors
+/// The role is too low, or the list is not of this session.
 pub async fn add(
-    visit: Visit,
-    Path((tenant, id)): Path<(String, ShortId)>,
-    Query(Ordered { order }): Query<Ordered>,
+    visit: &Visit,
+    tenant: &str,
+    (id, order): (ShortId, Order),
     form: Form,
-) -> Page {
+) -> Result<Result<Response<Body>, Refused>, Failure> {
     visit.require(Role::Viewer)?;
-    let filter = base(&visit, &visit.session.queries.get(id).ok_or(Failure::SearchGone)?)?;
-    let definitions = definitions(&visit.client(&tenant)).await?;
-    let new = conditions(&form, &definitions)?;
+    let filter = base(visit, &visit.session.queries.get(id).ok_or(Failure::SearchGone)?)?;
+    let definitions = definitions(&visit.client(tenant)).await?;
+    let new = match conditions(&form, &definitions) {
+        Ok(new) => new,
+        Err(Failure::Form(message)) => return Ok(Err(Refused { form, message })),
+        Err(failure) => return Err(failure),
+    };
     let has_state = new.iter().any(|condition| is_of_state(condition));
     let mut parts = parts(&filter).unwrap_or_else(|| vec![&filter]);
     parts.retain(|part| {
@@ -154,15 +184,10 @@ pub async fn add(
         !is_replaced && new.iter().all(|new| new != part)
     });
     parts.extend(new.iter().map(String::as_str));
-    Ok(lead(&visit, &tenant, &join(&parts), order))
+    Ok(Ok(lead(visit, tenant, &join(&parts), order)))
 }
 
-fn lead(
-    visit: &Visit,
-    tenant: &str,
-    filter: &str,
-    order: Order,
-) -> http::Response<axum::body::Body> {
+fn lead(visit: &Visit, tenant: &str, filter: &str, order: Order) -> Response<Body> {
     let id = visit.session.queries.add(filter);
     redirect(&order.address(&format!("{}/search/{id}", visit.frame(tenant).home())))
 }

@@ -1,7 +1,6 @@
 //! The policies of a tenant as a form: what is typed is reviewed before it is saved.
 
 use axum::body::Body;
-use axum::extract::{Path, Query};
 use http::{Response, StatusCode};
 use polynym_access::Role;
 use polynym_presentation::policy::POLICIES;
@@ -14,7 +13,7 @@ use super::policies_page::{Shown, show};
 use super::policy_form::{FieldView, Typed};
 use super::review;
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path, Query};
 use crate::render::{Page, redirect};
 use crate::visit::Visit;
 

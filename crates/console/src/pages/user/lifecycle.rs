@@ -1,7 +1,6 @@
 //! Disabling, enabling, deleting and restoring a user.
 
 use askama::Template;
-use axum::extract::Path;
 use polynym_access::Role;
 use polynym_client::Error;
 use polynym_presentation::action::{Action, Words};
@@ -11,7 +10,7 @@ use v1::{DeleteUserRequest, DisableUserRequest, EnableUserRequest, UndeleteUserR
 use super::shared_parts::restorable_until;
 use crate::change::{Draft, Sent, problem};
 use crate::failure::Failure;
-use crate::form::Form;
+use crate::form::{Form, Path};
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::{Commands, Time, UserView};
