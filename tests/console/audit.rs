@@ -95,6 +95,23 @@ async fn periods_have_buttons_and_times_have_offsets() {
     let wrong = browser.post(AUDIT, &[("from", "2026-01-31 12:00 +25:99")]).await;
     wrong.assert_has(&["From: not a time. Write 2026-01-31, 2026-01-31 12:00, or"]);
     assert_eq!(wrong.status, 422);
+    wrong.assert_has(&["value=\"2026-01-31 12:00 +25:99\" ", "aria-invalid=\"true\""]);
+    wrong.assert_has(&["name=\"caller\"", "id=\"period-problem\""]);
+    let kept = browser.post(AUDIT, &[("to", "soon"), ("caller", "<ann>")]).await;
+    kept.assert_has(&["To: not a time.", "value=\"soon\"", "value=\"&#60;ann&#62;\""]);
+    let day = &last.to_string()[..10];
+    let own_day = browser.post(AUDIT, &[("from", day), ("to", day)]).await;
+    assert_eq!(lines(&own_day), 4, "the day as a whole");
+    let begun = browser
+        .post(AUDIT, &[("period", "Today"), ("day-0", &format!("{day}T00:00:00.000Z"))])
+        .await;
+    begun.assert_has(&["Period: <bdi>Today</bdi>"]);
+    let own = format!("{HOME}/users/{}/history", ids[0]);
+    let wrong = browser.get(&format!("{own}?from=2026-01-01&to=then")).await;
+    wrong.assert_has(&["To: not a time.", "value=\"then\"", "value=\"2026-01-01\""]);
+    assert_eq!(wrong.status, 422);
+    let own_day = browser.get(&format!("{own}?from={day}&to={day}")).await;
+    own_day.assert_has(&["<h3>disabled</h3>"]);
     let history = format!("{HOME}/users/{}/history?from=2026-01-31T12:00%2B02:00", ids[0]);
     browser.get(&history).await.assert_has(&["<h3>disabled</h3>"]);
 }
@@ -214,6 +231,27 @@ async fn the_changes_of_one_user_are_found_by_what_names_it() {
     let deleted = browser.post(AUDIT, &[("user", "ann")]).await;
     deleted.assert_has(&["</strong> deleted <a"]);
     assert_eq!(lines(&deleted), 3, "also of deleted users");
+}
+
+/// Each call reads as many events as the lines before had.
+#[tokio::test]
+async fn a_page_of_many_operations_takes_few_calls() {
+    let (_site, mut browser, mut client, _) = with_changes().await;
+    for n in 0..12 {
+        for m in 0..25 {
+            let one = user(&format!("p {n} {m}"), Vec::new());
+            let message = v1::CreateUserRequest { user: Some(one), ..Default::default() };
+            let mut request = tonic::Request::new(message);
+            let metadata = request.metadata_mut();
+            metadata.insert("polynym-operation-id", format!("import-{n}").parse().unwrap());
+            client.registry.create_user(request).await.unwrap();
+        }
+    }
+    let page = browser.get(AUDIT).await;
+    assert_eq!(lines(&page), 12 + 4);
+    let (before, _) = page.text.split_once(" API calls").unwrap();
+    let calls: u32 = before.rsplit('>').next().unwrap().parse().unwrap();
+    assert!(calls <= 4, "{calls} calls");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Searching for duplicates.
 
-use testkit::calls::{Client, email, user};
+use testkit::calls::{Client, email, handle, user};
 
 use crate::browser::Site;
 use crate::tokens::GuardedSite;
@@ -35,6 +35,34 @@ async fn pairs_are_found_with_reasons_and_lead_to_their_merge() {
     let none = browser.submit(&home, DUPLICATES, &[("min_score", "100")]).await;
     none.assert_has(&["No duplicates among 8 users"]);
     assert_eq!(browser.get(&found.path).await.status, 404, "a session keeps its last search");
+}
+
+#[tokio::test]
+async fn users_of_one_name_are_a_weak_pair_and_told_apart() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    for n in 1..=2 {
+        let address = email(&format!("petra{n}@zw.example"));
+        client.create(user("Petra Zwilling", vec![address])).await.unwrap();
+    }
+    for (name, own) in [("Jo", "jwolf555"), ("Jo", "jwolf1908")] {
+        client.create(user(name, vec![handle(own)])).await.unwrap();
+    }
+    let mut browser = site.browser().await;
+    let home = browser.get(DUPLICATES).await;
+    let none = browser.submit(&home, DUPLICATES, &[("min_score", "50")]).await;
+    none.assert_has(&["No duplicates among 4 users", "A lower minimum score"]);
+    let weak = browser.submit(&home, DUPLICATES, &[("min_score", "1")]).await;
+    weak.assert_has(&["1 pair among 4 users", "score 30", "They have the same name"]);
+    weak.assert_has(&["<bdi>petra1@zw.example</bdi>", "<bdi>petra2@zw.example</bdi>"]);
+    browser.get(&weak.path).await.assert_has(&["<bdi>petra1@zw.example</bdi>"]);
+
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    let home = browser.get(DUPLICATES).await;
+    let none = browser.submit(&home, DUPLICATES, &[("min_score", "1")]).await;
+    none.assert_has(&["No duplicates among 0 users."]);
+    assert!(!none.text.contains("A lower minimum"), "it is the lowest");
 }
 
 #[tokio::test]

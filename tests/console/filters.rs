@@ -68,7 +68,7 @@ async fn conditions_are_added_and_removed() {
     let active = browser.get(&chips(&state)[0]).await;
     assert_eq!((names(&active).len(), chips(&active).len()), (4, 1));
     let all = browser.get(&chips(&active)[0]).await;
-    all.assert_has(&["all users"]);
+    all.assert_has(&["<h1>All users</h1>"]);
     assert_eq!((names(&all).len(), chips(&all).len()), (4, 0));
 
     let days = [("created_from", "2020-01-01"), ("created_to", "2020-01-02")];
@@ -107,8 +107,14 @@ async fn values_are_found_whatever_their_characters() {
     }
     let all = browser.post(SEARCH, &[("q", "")]).await;
     let wrong = add(&mut browser, &all, &[("attribute", "level"), ("value", "three")]).await;
-    wrong.assert_has(&["whole number"]);
+    wrong.assert_has(&["whole number", "<details class=\"menu\" open>", "value=\"three\""]);
+    wrong.assert_has(&["value=\"level\"", "4 in all", "aria-errormessage=\"f-problem\""]);
     assert_eq!(wrong.status, 422);
+    // A number is compared with numbers, and a text in quotes with texts.
+    for (value, expected) in [("50228", &[][..]), ("\"50228\"", &["dora"])] {
+        let fields = [("attribute", "team"), ("operator", "<"), ("value", value)];
+        assert_eq!(names(&add(&mut browser, &all, &fields).await), expected, "{value}");
+    }
 }
 
 #[tokio::test]

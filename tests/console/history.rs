@@ -215,7 +215,7 @@ async fn a_replaced_address_is_one_sentence() {
     let table = table.split("</table>").next().unwrap();
     assert_eq!(table.matches("<tr>").count(), 2, "the header and one row: {table}");
     let audit = browser.get(&format!("{HOME}/audit")).await;
-    audit.assert_has(&["email:ann@example.com (primary, not verified) → email:ann@example.org"]);
+    audit.assert_has(&["<bdi>email:ann@example.com</bdi> (primary, not verified) → <bdi>email:"]);
 }
 
 fn named(id: &str, name: &str) -> v1::User {
@@ -282,6 +282,12 @@ async fn a_change_is_undone_where_it_was_made() {
     let undone = browser.submit(&done, &format!("{path}/undo"), &[]).await;
     undone.assert_has(&["The change was undone."]);
     assert_eq!(client.get(&ids[3]).await.unwrap().display_name, "dora");
+    // The change and its undoing are of one operation and one user: two lines with their values.
+    let audit = browser.get(&format!("{HOME}/audit")).await;
+    audit.assert_has(&["display name <bdi>dora</bdi> → <bdi>Dora B</bdi>"]);
+    audit.assert_has(&["display name <bdi>Dora B</bdi> → <bdi>dora</bdi>"]);
+    assert_eq!(audit.text.matches("</strong> undid a change of ").count(), 1);
+    assert_eq!(audit.text.matches("</strong> changed ").count(), 1);
 
     let form = browser.get(&format!("{path}/disable")).await;
     let done = browser.submit(&form, &format!("{path}/disable"), &[("reason", "ticket 7")]).await;

@@ -1,8 +1,11 @@
 //! The start page: what goes on, for those who may know it.
 
+use polynym_proto::v1;
 use testkit::calls::{Client, handle, user};
+use v1::bulk_action::{Action, Disable};
 
 use crate::browser::{Answer, HOME, Site};
+use crate::bulk::ended;
 use crate::tokens::GuardedSite;
 
 const START: &str = "/console/t/default/";
@@ -49,10 +52,83 @@ async fn each_part_has_a_bounded_number_of_rows() {
     let found = browser.submit(&page, &format!("{HOME}/search"), &[]).await;
     found.assert_has(&["20 in all"]);
 
+    client.delete(&ids[28]).await.unwrap();
     client.purge(&ids[29]).await.unwrap();
     let page = browser.get(START).await;
     assert!(!panel(&page, "seen").contains(&ids[29]), "{}", page.text);
-    assert!(!panel(&page, "created").contains(&ids[29]), "{}", page.text);
+    let created = panel(&page, "created");
+    assert!(!created.contains(&ids[29]) && !created.contains(&ids[28]), "{created}");
+    assert_eq!(created.matches("<li>").count(), 6, "those who are there: {created}");
+}
+
+/// What the page says of operations is true: at least the number that it read.
+#[tokio::test]
+async fn operations_have_true_numbers_and_times() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    let mut browser = site.browser().await;
+    for n in 0..80 {
+        let one = user(&format!("p {n}"), Vec::new());
+        let message = v1::CreateUserRequest { user: Some(one), ..Default::default() };
+        let mut request = tonic::Request::new(message);
+        request.metadata_mut().insert("polynym-operation-id", "import-7".parse().unwrap());
+        client.registry.create_user(request).await.unwrap();
+    }
+    browser.get(START).await.assert_has(&["and at least 47 more"]);
+    for reason in ["ticket 1", "ticket 2"] {
+        let bulk = v1::StartBulkChangeRequest {
+            action: Some(v1::BulkAction { action: Some(Action::Disable(Disable {})) }),
+            filter: format!("display_name:\"p {}*\"", &reason[7..]),
+            ..Default::default()
+        };
+        let mut request = tonic::Request::new(bulk);
+        request.metadata_mut().insert("polynym-reason", reason.parse().unwrap());
+        let bulk = client.registry.start_bulk_change(request).await.unwrap().into_inner();
+        let path = format!("{HOME}/bulk/{}", bulk.bulk_change.unwrap().bulk_id);
+        ended(&mut browser, &path).await;
+    }
+    let page = browser.get(START).await;
+    let [one, two] = ["ticket 1", "ticket 2"].map(|reason| panel(&page, "ended").find(reason));
+    assert!(two < one && two.is_some(), "the latest first: {}", panel(&page, "ended"));
+    assert_eq!(panel(&page, "ended").matches("<time").count(), 2);
+}
+
+#[tokio::test]
+async fn a_tenant_that_is_not_there_has_no_pages() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    for tenant in ["NOSUCH", "nosuch", "a_b"] {
+        for page in ["", "audit"] {
+            let answer = browser.get(&format!("/console/t/{tenant}/{page}")).await;
+            assert_eq!(answer.status, 404, "{tenant}/{page}");
+            assert!(!answer.text.contains(&format!("/t/{tenant}/duplicates")), "{}", answer.text);
+        }
+        browser
+            .get(&format!("/console/t/{tenant}/"))
+            .await
+            .assert_has(&["There is no such tenant"]);
+    }
+}
+
+#[tokio::test]
+async fn addresses_that_are_none_have_pages_of_the_console() {
+    let site = Site::start(&[]);
+    let mut browser = site.browser().await;
+    for (path, status) in [
+        ("audit/zzz", 404),
+        ("search/zzz", 404),
+        ("import/zzz", 404),
+        ("duplicates/zzz", 404),
+        ("search/1/without/zzz", 404),
+        ("bulk/new?selection=zzz", 400),
+        ("link?search=zzz", 400),
+        ("audit/%ff", 404),
+    ] {
+        let answer = browser.get(&format!("{HOME}/{path}")).await;
+        assert_eq!(answer.status, status, "{path}");
+        answer.assert_has(&["<h1>", "What to do", "</html>"]);
+        assert!(!answer.text.contains("Cannot parse"), "{path}: {}", answer.text);
+    }
 }
 
 #[tokio::test]

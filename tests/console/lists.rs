@@ -47,7 +47,7 @@ async fn a_search_is_exported_as_it_is_on_the_screen() {
     client.create(evil).await.unwrap();
     let mut browser = site.browser().await;
     let search = format!("{HOME}/search");
-    let list = browser.post(&search, &[("q", "attributes.team = \"red\"")]).await;
+    let list = browser.post(&search, &[("q", "attributes.team = \"re*\"")]).await;
     let columns = browser.get(&format!("{}/columns", list.path)).await;
     let chosen = [("column", "attributes.team"), ("column", "handle")];
     let list = browser.submit(&columns, &columns.path.clone(), &chosen).await;
@@ -134,4 +134,23 @@ async fn what_a_resolver_may_not_list_is_not_there() {
     ] {
         assert_eq!(browser.get(&path).await.status, 403, "{path}");
     }
+}
+
+/// The number above a list does not depend on its order.
+#[tokio::test]
+async fn an_ordered_list_has_the_number_of_the_unordered_one() {
+    let site = Site::start(&[]);
+    let mut client = Client::connect(&site.server.url).await;
+    for n in 0..640 {
+        let (name, team) = if n < 120 { ("a", "blue") } else { ("b", "red") };
+        let mut one = user(&format!("{name}{n:03}"), Vec::new());
+        one.attributes.insert("team".to_owned(), text(team));
+        client.create(one).await.unwrap();
+    }
+    let mut browser = site.browser().await;
+    let filter = "attributes.team = \"red\" AND state = ACTIVE";
+    let list = browser.post(&format!("{HOME}/search"), &[("q", filter)]).await;
+    list.assert_has(&["1 to 25 of at least 500"]);
+    let named = browser.get(&format!("{}?order=display_name", list.path)).await;
+    named.assert_has(&["1 to 25 of at least 500"]);
 }

@@ -31,6 +31,8 @@ async fn former_owners_have_their_periods() {
     future.assert_has(&["in the future"]);
     let wrong = browser.get(&format!("{}?as_of=then", page.path)).await;
     assert_eq!(wrong.status, 422);
+    wrong.assert_has(&["value=\"then\"", "Owner at: not a time.", "aria-invalid=\"true\""]);
+    wrong.assert_has(&["<h2 id=\"owners\">Owners</h2>"]);
     let created = client.get(&second).await.unwrap().create_time.unwrap();
     let then = browser.get(&format!("{}?as_of={created}", page.path)).await;
     then.assert_has(&["role=\"status\"", "Joe Second</a> <span class=\"state active\">"]);

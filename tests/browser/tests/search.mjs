@@ -161,6 +161,44 @@ describe("search", () => {
     assert.deepEqual(addresses.filter((address) => address.includes("Joe")), []);
   });
 
+  test("the address of an audit is one for colleagues, too", async () => {
+    const server = await openServer();
+    let link;
+    await visit(server, {}, async (page) => {
+      await page.goto(`${home("default")}/audit`);
+      await page.getByLabel("Caller").fill("canary-caller");
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      await sees(page, "No matching changes.");
+      link = page.url();
+    });
+    assert.equal(new URLSearchParams(new URL(link).hash.slice(1)).get("caller"), "canary-caller");
+    await visit(server, {}, async (page) => {
+      const addresses = [];
+      page.on("request", (request) => addresses.push(request.url(), request.headers().referer ?? ""));
+      await page.goto(link);
+      await sees(page, "No matching changes.");
+      assert.equal(await page.getByLabel("Caller").inputValue(), "canary-caller");
+      assert.deepEqual(addresses.filter((address) => address.includes("canary")), []);
+    });
+    await visit(server, { scripts: false }, async (page) => {
+      await page.goto(link);
+      await sees(page, "that link can be passed on");
+    });
+  });
+
+  for (const [width, height] of [[1400, 900], [390, 800]]) {
+    test(`the button of the filters is in view at ${width} x ${height}`, async () => {
+      const server = await openServer();
+      await visit(server, { settings: { viewport: { width, height } } }, async (page) => {
+        await page.goto("/console/t/default/");
+        await page.getByRole("button", { name: "List all users" }).click();
+        await page.getByText("+ Filter").click();
+        const box = await page.getByRole("button", { name: "Add", exact: true }).boundingBox();
+        assert.ok(box.y >= 0 && box.y + box.height <= height, JSON.stringify(box));
+      });
+    });
+  }
+
   inBothModes("a search is saved by name, found on the start page, and removed", async ({ page, api, tenant, check }) => {
     await api.create("Ann", [], { team: "red" });
     await page.goto(`${home(tenant)}/`);

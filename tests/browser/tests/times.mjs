@@ -62,6 +62,24 @@ describe("times", () => {
     });
   });
 
+  test("the chosen days are those of the zone", async () => {
+    const server = await openServer();
+    await visit(server, TOKYO, async (page) => {
+      await page.goto(`${home("default")}/audit`);
+      await page.getByRole("button", { name: "Yesterday" }).click();
+      await page.getByText("Period: Yesterday").waitFor();
+      const [from, to] = [await page.getByLabel("From").inputValue(), await page.getByRole("textbox", { name: /^To/ }).inputValue()];
+      const today = new Date(Date.now() + 9 * 3_600_000).toISOString().slice(0, 10);
+      assert.equal(to, `${today} 00:00:00`);
+      assert.equal(Date.parse(`${to.slice(0, 10)}Z`) - Date.parse(`${from.slice(0, 10)}Z`), 86_400_000);
+      await page.getByLabel("From").fill(today);
+      await page.getByRole("textbox", { name: /^To/ }).fill(today);
+      await new Api(server.origin, "default").create("Day Canary");
+      await page.getByRole("button", { name: "Show", exact: true }).click();
+      await page.locator("ol.audit li", { hasText: "Day Canary" }).waitFor();
+    });
+  });
+
   test("changes as they happen are above those of the days, in any zone", async () => {
     const server = await openServer();
     await visit(server, TOKYO, async (page, { faults }) => {
