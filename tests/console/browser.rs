@@ -109,7 +109,19 @@ impl Answer {
         let (_, rest) = self.text.rsplit_once(&begin).unwrap_or_else(|| {
             panic!("no form for {action} at {}:\n{}", self.path, self.text);
         });
-        let form = rest.split("</form>").next().unwrap();
+        // A button may be outside of its form, and send it elsewhere.
+        let tag = rest.split('>').next().unwrap_or_default();
+        let owner = self.text.split(&begin).next().unwrap_or_default().rsplit('<').next();
+        let owner = owner.filter(|begin| begin.starts_with("button")).map(|begin| {
+            let whole = format!("{begin}{tag}");
+            let (_, id) = whole.split_once("form=\"").unwrap_or_default();
+            id.split('"').next().unwrap_or_default().to_owned()
+        });
+        let form = match &owner {
+            Some(id) => self.text.split(&format!("<form id=\"{id}\"")).nth(1).unwrap_or_default(),
+            None => rest,
+        };
+        let form = form.split("</form>").next().unwrap();
         let inputs = form.split("<input ").skip(1).filter(|input| input.contains("\"hidden\""));
         let value = |input: &str, name: &str| {
             let (_, rest) = input.split_once(&format!("{name}=\"")).unwrap_or_default();

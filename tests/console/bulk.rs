@@ -22,7 +22,7 @@ pub async fn ended(browser: &mut Browser, path: &str) -> Answer {
             return page;
         }
         let stop = format!("{}/stop", without_query(path));
-        page.assert_has(&["Refresh", "data-hx-trigger=\"every 2s\"", &stop]);
+        page.assert_has(&["Refresh", "data-hx-trigger=\"every ", &stop]);
         assert!(!page.text.contains("and undo"), "it cannot be undone while it runs");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -60,14 +60,14 @@ async fn selected_users_are_deleted_and_restored() {
     let tried = ended(&mut browser, &tried.path).await;
     tried.assert_has(&["<dt>Would change</dt><dd>2</dd>", "The first selected users", ">bo</a>"]);
     let mut other = site.browser().await;
-    assert!(!other.get(&tried.path).await.text.contains("Apply to"), "another session's selection");
+    assert!(!other.get(&tried.path).await.text.contains("Apply it"), "another session's selection");
     let apply = format!("{}/apply", without_query(&tried.path));
     let applied = browser.submit(&tried, &apply, &[("reason", "left")]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
     // It is applied once, also by a page that was open before.
     let page = browser.get(&tried.path).await;
     page.assert_has(&["This dry run was applied", &applied.path]);
-    assert!(!page.text.contains("Apply to"));
+    assert!(!page.text.contains("Apply it"));
     assert_eq!(browser.submit(&tried, &apply, &[]).await.path, applied.path);
     let mut states = Vec::new();
     for id in &ids {
@@ -78,7 +78,7 @@ async fn selected_users_are_deleted_and_restored() {
     let form = browser.post(SELECTION, &[("user", &ids[0]), ("user", &ids[1])]).await;
     let tried = browser.submit(&form, NEW, &[("action", "undelete")]).await;
     let tried = ended(&mut browser, &tried.path).await;
-    tried.assert_has(&["restore users", "Apply to 2 users"]);
+    tried.assert_has(&["restore users", "Restore 2 users"]);
     let apply = format!("{}/apply", without_query(&tried.path));
     let applied = browser.submit(&tried, &apply, &[]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>2</dd>"]);
@@ -127,7 +127,12 @@ async fn users_that_a_search_found_change_after_a_dry_run() {
     let again = browser.submit(&tried, &apply, &[("reason", "team dissolved")]).await;
     assert_eq!(applied.path, again.path, "the same form starts one bulk change");
     let applied = ended(&mut browser, &applied.path).await;
-    applied.assert_has(&["<dt>Changed</dt><dd>2</dd>", "team dissolved", "History, and undo"]);
+    applied.assert_has(&[
+        "<dt>Changed</dt><dd>2</dd>",
+        "team dissolved",
+        "Users of this change",
+        "/undo\">Undo</a>",
+    ]);
     for id in &ids {
         assert!(is_disabled(&mut client, id).await);
     }
@@ -149,7 +154,7 @@ async fn the_dry_run_of_a_deletion_says_until_when_users_can_be_restored() {
     let fields = [("filter", "state = DISABLED"), ("action", "delete")];
     let tried = browser.submit(&form, NEW, &fields).await;
     let tried = ended(&mut browser, &tried.path).await;
-    tried.assert_has(&["Apply to 1 user<", "You can restore the deleted users until <time"]);
+    tried.assert_has(&["Delete 1 user<", "You can restore the deleted users until <time"]);
     let applied = browser.submit(&tried, &format!("{}/apply", tried.path), &[]).await;
     ended(&mut browser, &applied.path).await.assert_has(&["<dt>Changed</dt><dd>1</dd>"]);
     assert_eq!(client.get(&ids[2]).await.unwrap().state(), v1::State::Deleted);
@@ -178,7 +183,12 @@ async fn a_bulk_change_is_stopped_and_resumed() {
     }
     browser.post(&format!("{page}/resume"), &[]).await;
     let all = ended(&mut browser, &page).await;
-    all.assert_has(&[">completed<", "<dt>Changed</dt><dd>1000</dd>", "History, and undo"]);
+    all.assert_has(&[
+        ">completed<",
+        "<dt>Changed</dt><dd>1000</dd>",
+        "Users of this change",
+        "/undo\">Undo</a>",
+    ]);
 }
 
 #[tokio::test]
@@ -190,7 +200,7 @@ async fn failures_can_be_downloaded() {
     let tried = browser.submit(&form, NEW, &set).await;
     let tried = ended(&mut browser, &tried.path).await;
     tried.assert_has(&["<dt>Would change</dt><dd>0</dd>", "<code>LIMIT_EXCEEDED</code>: 3"]);
-    assert!(!tried.text.contains("Apply to"), "there is nothing to apply");
+    assert!(!tried.text.contains("Apply it"), "there is nothing to apply");
     let rejects = browser.get(&tried.attribute("href", &format!("{}/failures", tried.path))).await;
     ids.sort();
     let rows: Vec<_> = ids.iter().map(|id| format!("{id},LIMIT_EXCEEDED\r\n")).collect();

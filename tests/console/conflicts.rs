@@ -99,7 +99,7 @@ async fn a_change_of_another_tab_is_shown_before_it_is_overwritten() {
     let stale = browser.submit(&other, &form, &[("name", "Joseph")]).await;
     assert_eq!(stale.status, 409);
     stale.assert_has(&[
-        "ETAG_MISMATCH",
+        "You in another tab, or somebody else, changed the user",
         "Joe A. Smith",
         "as in the passport",
         "value=\"Joseph\"",

@@ -160,10 +160,10 @@ async fn no_word_is_left() {
         let typed = [("id", "hook"), ("url", url), ("type", "user_created"), secret];
         pages.push(browser.submit(&form, &format!("{HOME}/deliveries/new"), &typed).await);
     }
-    for done in ["changed", "paused", "resumed", "taken", "not-taken", "replayed"] {
-        pages.push(browser.get(&format!("{hook}?done={done}&result=503&users=2")).await);
-    }
     pages.push(browser.post(&format!("{hook}/pause"), &[]).await);
+    pages.push(browser.post(&format!("{hook}/resume"), &[]).await);
+    pages.push(browser.post(&format!("{hook}/replay"), &[("from", "2020-01-01")]).await);
+    pages.push(browser.post(&format!("{hook}/test"), &[]).await);
     assert_translated(visit(&mut browser, &pages).await);
 }
 

@@ -27,6 +27,7 @@ mod importing;
 mod languages;
 mod lists;
 mod merging;
+mod messages;
 mod namesakes;
 mod oidc;
 mod owners;

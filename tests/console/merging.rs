@@ -65,6 +65,9 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     let preview = choose(&mut browser, &pair.joe, "Joseph@Example.com").await;
     assert_eq!(preview.path, pair.merge());
     preview.assert_has(&["Conflicts", "search", "<del>payments</del>", "undo the merge until"]);
+    preview
+        .assert_has(&["stays, and is primary no longer", "(<span class=\"quiet\" dir=\"auto\">"]);
+    assert!(!preview.text.contains("<del>email:"), "{}", preview.text);
     run_both(&pair.site, &preview).await;
     assert_eq!(pair.client.get(&pair.joseph).await.unwrap().display_name, "Joseph");
 
@@ -73,8 +76,11 @@ async fn users_are_merged_after_a_preview_and_separated_again() {
     let merged = browser.submit(&other, &pair.merge(), &[("reason", "Zoë asked")]).await;
     assert!(merged.path.starts_with(&format!("{USERS}/{}", pair.joe)), "{}", merged.path);
     merged.assert_has(&["The users are merged: <a", "Undo the merge", "joseph@example.com"]);
+    merged.assert_has(&[">Joseph</th>"]);
+    let history = browser.get(&format!("{USERS}/{}/history", pair.joseph)).await;
+    history.assert_has(&["History of Joseph<"]);
     merged.assert_has(&[
-        &format!("users/{}/history\"><bdi>joseph@example.com</bdi></a> is a part of", pair.joseph),
+        &format!("users/{}/history\"><bdi>Joseph</bdi></a> is a part of", pair.joseph),
         &format!("users/{}\"><bdi>Joseph</bdi></a> now", pair.joe),
     ]);
     let joe = pair.client.get(&pair.joseph).await.unwrap();

@@ -97,6 +97,9 @@ async fn wrong_policies_are_kept_and_marked() {
     let wrong = send(&mut browser, &page, &changed).await;
     wrong.assert_has(&["value=\"soon\"", "Write a whole number, such as 30.", "value=\"3\""]);
     assert_eq!((wrong.status, wrong.text.matches("aria-invalid").count()), (422, 2));
+    // The page begins at its errors, which lead to their fields.
+    let links = ["undo_window", "inbox_limit"].map(|id| format!("<li><a href=\"#{id}\">"));
+    wrong.assert_has(&["role=\"alert\" tabindex=\"-1\" autofocus", &links[0], &links[1]]);
     let long = send(&mut browser, &page, &[("undo_window", "999999"), ("holds.url", "3")]).await;
     long.assert_has(&["Nothing was saved", "value=\"999999\"", "undo_window-error"]);
     assert_eq!(long.status, 422);
@@ -114,7 +117,7 @@ async fn another_change_is_shown_and_what_was_typed_applied_again() {
     let conflict = send(&mut one, &seen, &[("restore_window", "9")]).await;
     assert_eq!(conflict.status, 409);
     conflict.assert_has(&[
-        "Somebody else changed this tenant",
+        "This tenant was changed in another tab, or by somebody else",
         "<td dir=\"auto\">7 days</td><td dir=\"auto\">3 days",
         "name=\"restore_window\" value=\"9\"",
         "name=\"undo_window\" value=\"3\"",
@@ -137,7 +140,7 @@ async fn handles_are_reserved() {
     saved.assert_has(&["The policies are saved", "boss\nchief\nowner</textarea>"]);
     let stale = browser.submit(&page, HANDLES, &[("list", "own"), ("handles", "king")]).await;
     stale.assert_has(&[
-        "Somebody else changed this tenant",
+        "This tenant was changed in another tab, or by somebody else",
         "boss, chief, owner",
         "king</textarea>",
     ]);
@@ -184,7 +187,11 @@ async fn attributes_are_defined_and_their_definitions_removed() {
     ]);
 
     let stale = browser.submit(&page, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
-    stale.assert_has(&["Somebody else changed this tenant", "Attribute level", "value=\"born\""]);
+    stale.assert_has(&[
+        "This tenant was changed in another tab, or by somebody else",
+        "Attribute level",
+        "value=\"born\"",
+    ]);
     assert_eq!(stale.status, 409);
     let again = browser.submit(&stale, ATTRIBUTES, &[("name", "born"), ("type", "time")]).await;
     again.assert_has(&["<td>time</td>", "<td>whole number</td>"]);
@@ -206,7 +213,11 @@ async fn countries_of_phone_numbers_are_saved() {
     saved.assert_has(&["The policies are saved", "value=\"DE, AT\""]);
     let wrong = browser.submit(&saved, REGIONS, &[("regions", "DE, XX")]).await;
     wrong.assert_has(&["Nothing was saved", "value=\"DE, XX\"", "aria-invalid=\"true\""]);
+    wrong.assert_has(&["autofocus", "<a href=\"#regions\" id=\"regions-error\">"]);
     assert_eq!(wrong.status, 422);
     let stale = browser.submit(&page, REGIONS, &[("regions", "CH")]).await;
-    stale.assert_has(&["Somebody else changed this tenant", "value=\"CH\""]);
+    stale.assert_has(&[
+        "This tenant was changed in another tab, or by somebody else",
+        "value=\"CH\"",
+    ]);
 }

@@ -72,7 +72,7 @@ async fn a_tenant_is_deleted_by_its_typed_name() {
     change_policies(&mut browser).await;
     let conflict = browser.submit(&stale, path, &[("name", "default"), ("force", "yes")]).await;
     conflict.assert_has(&[
-        "Somebody else changed this tenant",
+        "This tenant was changed in another tab, or by somebody else",
         "Verified wins",
         "Delete it anyway",
     ]);

@@ -166,9 +166,22 @@
   const sendAgain = () => {
     for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
   };
+  // Another form of the page that was changed too would be lost: somebody is asked first.
+  const isChanged = (field) =>
+    field.type === "checkbox" || field.type === "radio"
+      ? field.checked !== field.defaultChecked
+      : field.options
+        ? [...field.options].some((option) => option.defaultSelected && !option.selected)
+        : "defaultValue" in field && field.value !== field.defaultValue;
+  const leavesOthers = (form) => {
+    const question = document.getElementById("other-forms")?.textContent;
+    const others = [...document.querySelectorAll("main form")].filter((other) => other !== form);
+    if (!question || !form.closest("main") || form.method === "dialog") return false;
+    return others.some((other) => [...other.elements].some(isChanged)) && !confirm(question);
+  };
   document.addEventListener("submit", (event) => {
     const form = event.target;
-    if (form.dataset.sent) event.preventDefault();
+    if (form.dataset.sent || leavesOthers(form)) event.preventDefault();
     else if (form.method === "post" && !event.defaultPrevented) {
       form.dataset.sent = "yes";
       setTimeout(sendAgain, AGAIN_MS);
@@ -176,6 +189,9 @@
   });
   // The browser may show this page again from its memory.
   addEventListener("pageshow", sendAgain);
+  addEventListener("pageshow", (event) => {
+    if (event.persisted) for (const toast of document.querySelectorAll(".toast")) toast.remove();
+  });
 
   // A status that a page begins with is not said aloud. One that comes a moment later is.
   for (const status of document.querySelectorAll(".toast [role=status]")) {

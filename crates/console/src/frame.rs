@@ -6,12 +6,19 @@ use polynym_access::{Caller, Role};
 use url::form_urlencoded::Serializer;
 
 use crate::context::{self, Context};
+use crate::session::{Message, Messages, Session};
 use crate::words::language::CHOICES;
 
 /// The frame around a page.
 pub struct Frame {
     context: Context,
     caller: Option<Arc<Caller>>,
+    /// What was done, for the pages that say so.
+    messages: Option<Arc<Messages>>,
+    /// Whether somebody signed in by a token, or as a person.
+    can_sign_out: bool,
+    /// The message of this page, if the page has read it.
+    message: Option<Message>,
     /// The tenant of the page; empty if it has none.
     pub tenant: String,
 }
@@ -52,7 +59,30 @@ const SERVER_PAGES: [(&str, &str, &str, Role); 3] = [
 impl Frame {
     /// The frame of a page.
     pub fn new(context: Context, caller: Option<&Arc<Caller>>, tenant: &str) -> Self {
-        Self { context, caller: caller.cloned(), tenant: tenant.to_owned() }
+        let (caller, tenant) = (caller.cloned(), tenant.to_owned());
+        Self { context, caller, messages: None, can_sign_out: false, message: None, tenant }
+    }
+
+    /// The frame in a session: it has messages, and one that somebody began can be ended.
+    pub fn in_session(self, session: &Session) -> Self {
+        let messages = Some(session.messages.clone());
+        Self { messages, can_sign_out: session.has_credentials(), ..self }
+    }
+
+    /// Whether there is a sign-in that can be ended.
+    pub const fn can_sign_out(&self) -> bool {
+        self.can_sign_out
+    }
+
+    /// The frame with a message that its page has taken from the session.
+    pub fn with_message(self, message: Option<Message>) -> Self {
+        Self { message, ..self }
+    }
+
+    /// What was done before the page was opened: a message is shown once.
+    pub fn message(&self) -> Option<Message> {
+        let kept = || self.messages.as_ref()?.take(self.path());
+        self.message.clone().or_else(kept)
     }
 
     /// The path of the console.
@@ -217,5 +247,18 @@ impl Frame {
     /// The milliseconds that the page has taken so far.
     pub fn milliseconds(&self) -> u128 {
         self.context.began.elapsed().as_millis()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_page_of_the_menu_has_an_icon() {
+        let css = include_str!("../assets/console.css");
+        for (text, _, key, _) in TENANT_PAGES.iter().chain(&SERVER_PAGES) {
+            assert!(css.contains(&format!("nav [data-key=\"{key}\"] {{ --icon")), "{text}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use axum::body::Body;
 use axum::extract::FromRequestParts;
+use http::Response;
 use http::request::Parts;
 use polynym_access::{Caller, Role};
 use polynym_client::Client;
@@ -10,7 +12,8 @@ use polynym_client::Client;
 pub use crate::context::Context;
 use crate::failure::Failure;
 use crate::frame::Frame;
-use crate::session::Session;
+use crate::render::redirect;
+use crate::session::{Message, Session};
 
 /// The maximum bytes of a tenant's name.
 const MAX_TENANT_BYTES: usize = 63;
@@ -29,9 +32,26 @@ impl Visit {
         self.session.client().with_tenant(tenant)
     }
 
+    /// Leads to a page, which says what was done.
+    pub fn done(&self, address: &str, message: Message) -> Response<Body> {
+        self.session.messages.add(address, message);
+        redirect(address)
+    }
+
+    /// What was done before this page was opened, for a page that shows more beside it.
+    pub fn message(&self) -> Option<Message> {
+        self.session.messages.take(&self.context.path)
+    }
+
+    /// The name of the file that an operation imported in this session; empty for other operations.
+    pub fn import_name(&self, tenant: &str, operation: &str) -> String {
+        self.session.uploads.import_name(tenant, operation).unwrap_or_default()
+    }
+
     /// The frame of a page of a tenant.
     pub fn frame(&self, tenant: &str) -> Frame {
-        Frame::new(self.context.clone(), Some(&self.caller), tenant)
+        let frame = Frame::new(self.context.clone(), Some(&self.caller), tenant);
+        frame.in_session(&self.session)
     }
 
     /// The frame of a page of the server, with the tenant of the page before.

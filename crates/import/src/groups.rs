@@ -35,6 +35,8 @@ pub struct RejectedRow {
     pub line: i64,
     /// What is wrong.
     pub message: String,
+    /// The id of the user who has the identity; empty if none has.
+    pub owner: String,
     /// Whether the row was imported without the identity.
     pub is_imported: bool,
     /// The cells; none if the row is too long to be mended here.
@@ -109,6 +111,7 @@ mod tests {
             line: 1,
             message: "x".repeat(1_000),
             is_imported: false,
+            owner: String::new(),
             cells: Some(StringRecord::from(vec![cells])),
         };
         for n in 0..100 {

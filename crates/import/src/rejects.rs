@@ -190,6 +190,7 @@ impl Rejects {
             line: rejected.line,
             message: rejected.advice().to_owned(),
             is_imported: rejected.skipped,
+            owner: rejected.owner.to_owned(),
             cells: match &rejected.original {
                 Some(Original::Row(row)) => Some(row.cells.clone()),
                 _ => None,

@@ -85,6 +85,8 @@ pub struct Tally {
     pub international: u64,
     /// Telephone numbers in national form, by the region as whose they were read.
     pub national: BTreeMap<String, u64>,
+    /// Those of them whose rows name the region.
+    pub national_by_row: BTreeMap<String, u64>,
     /// Those of them without the national prefix, which may be of another region.
     pub without_prefix: u64,
     /// Cells with a word for no value, by their columns and their words.
@@ -105,6 +107,9 @@ impl Tally {
                 Dialling::International => self.international += 1,
                 other => {
                     *self.national.entry(region.clone()).or_default() += 1;
+                    if mapped.has_region {
+                        *self.national_by_row.entry(region.clone()).or_default() += 1;
+                    }
                     self.without_prefix += u64::from(*other == Dialling::WithoutPrefix);
                 }
             }

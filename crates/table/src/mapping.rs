@@ -97,6 +97,8 @@ pub struct MappedUser {
     pub identity_columns: Vec<usize>,
     /// How each telephone number is dialled, with its region.
     pub phones: Vec<(String, Dialling)>,
+    /// Whether the row names the region of its numbers in national form.
+    pub has_region: bool,
     /// The columns of cells with a word for no value, and the words.
     pub absent: Vec<(usize, String)>,
 }
@@ -317,7 +319,7 @@ impl<'m> Reading<'m> {
         match entry.separator.filter(|_| !is_one) {
             Some(separator) => {
                 for item in items(cell, separator) {
-                    self.identity(&entry.field, column, item).map_err(error)?;
+                    self.identity(&entry.field, column, item)?;
                 }
                 Ok(())
             }
@@ -328,17 +330,18 @@ impl<'m> Reading<'m> {
                     _ => cell.trim(),
                 };
                 check_single(&entry.field, text).map_err(error)?;
-                self.identity(&entry.field, column, text).map_err(error)
+                self.identity(&entry.field, column, text)
             }
         }
     }
 
-    fn identity(&mut self, field: &Field, column: usize, text: &str) -> Result<(), String> {
+    fn identity(&mut self, field: &Field, column: usize, text: &str) -> Result<(), CellError> {
+        let error = |message| CellError { column, message };
         if numbers::is_rounded(text) {
-            return Err(rounded(text));
+            return Err(error(rounded(text)));
         }
         if numbers::is_float(text) {
-            return Err(float(text));
+            return Err(error(float(text)));
         }
         let owned = text.to_owned();
         let kind = match field {
@@ -348,7 +351,7 @@ impl<'m> Reading<'m> {
             Field::Social(provider) => {
                 Kind::Social(Social { provider: provider.clone(), subject: owned })
             }
-            _ => Kind::Phone(self.phone(owned)?),
+            _ => Kind::Phone(self.phone(column, owned)?),
         };
         let identifier = Some(Identifier { kind: Some(kind) });
         self.mapped.user.identities.push(Identity { identifier, ..Identity::default() });
@@ -356,14 +359,15 @@ impl<'m> Reading<'m> {
         Ok(())
     }
 
-    fn phone(&mut self, number: String) -> Result<Phone, String> {
+    fn phone(&mut self, column: usize, number: String) -> Result<Phone, CellError> {
         if is_international(&number) {
             self.mapped.phones.push((String::new(), Dialling::International));
             return Ok(Phone { number, region: String::new() });
         }
         if self.mapping.options.phones == Phones::Strict {
             let advice = "write it with + and its calling code, or omit --phones strict";
-            return Err(format!("the number is in national form: {advice}"));
+            let message = format!("the number is in national form: {advice}");
+            return Err(CellError { column, message });
         }
         let region = self.region()?;
         if let Some(dialling) = dialling(&number, &region) {
@@ -373,16 +377,22 @@ impl<'m> Reading<'m> {
     }
 
     /// The region of the row's telephone numbers; may be empty.
-    fn region(&mut self) -> Result<String, String> {
-        let cell = match self.mapping.region {
-            Some(column) => self.cell(column).map_err(|error| error.message)?,
-            None => None,
+    fn region(&mut self) -> Result<String, CellError> {
+        let Some(column) = self.mapping.region else {
+            return Ok(self.mapping.options.region.clone());
         };
+        let cell = self.cell(column)?;
         match cell.as_deref().unwrap_or_default().trim() {
             "" => Ok(self.mapping.options.region.clone()),
-            name => region(name).map(str::to_owned).ok_or_else(|| {
-                format!("no country is known by the name {name}: write its code, such as DE")
-            }),
+            name => {
+                self.mapped.has_region = true;
+                region(name).map(str::to_owned).ok_or_else(|| CellError {
+                    column,
+                    message: format!(
+                        "no country is known by the name {name}: write its code, such as DE"
+                    ),
+                })
+            }
         }
     }
 }

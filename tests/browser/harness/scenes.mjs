@@ -95,18 +95,18 @@ async function upload(page, name, content) {
 
 const uploaded = async (page) => {
   await upload(page, "people.csv", table());
-  await page.locator("form[action$='/dry-run'] button").first().waitFor();
+  await page.locator("button[formaction$='/dry-run']").first().waitFor();
 };
 
 async function dryRun(page) {
   await uploaded(page);
-  await page.locator("form[action$='/dry-run'] button").first().click();
-  await page.locator("form[action$='/run'] button").first().waitFor();
+  await page.locator("button[formaction$='/dry-run']").first().click();
+  await page.locator("button[formaction$='/run']").first().waitFor();
 }
 
 async function imported(page) {
   await dryRun(page);
-  await page.locator("form[action$='/run'] button").first().click();
+  await page.locator("button[formaction$='/run']").first().click();
   await page.locator("a[href*='rejects']").first().waitFor();
 }
 

@@ -25,10 +25,10 @@ describe("bulk changes", () => {
     await page.getByLabel("Reason").fill("the team is gone");
     await check(page);
     await page.getByRole("button", { name: "Start the dry run" }).click();
-    await settled(page, scripts, page.getByRole("button", { name: "Apply to 30 users" }));
+    await settled(page, scripts, page.getByRole("button", { name: "Disable 30 users" }));
     assert.equal(await disabled(api), 0, "the dry run has changed users");
     await check(page);
-    await page.getByRole("button", { name: "Apply to 30 users" }).click();
+    await page.getByRole("button", { name: "Disable 30 users" }).click();
     await heading(page, /^Bulk change$/);
     await settled(page, scripts, completed(page));
     assert.equal(await disabled(api), 30);
@@ -44,7 +44,7 @@ describe("bulk changes", () => {
     await page.getByLabel("Filter").fill('attributes.team = "red"');
     await page.getByLabel("What to do").selectOption({ label: "Disable the users" });
     await page.getByRole("button", { name: "Start the dry run" }).click();
-    const apply = page.getByRole("button", { name: "Apply to 150 users" });
+    const apply = page.getByRole("button", { name: "Disable 150 users" });
     await settled(page, scripts, apply);
     await apply.click();
     const stop = page.getByRole("button", { name: "Stop" });

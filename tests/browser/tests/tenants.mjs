@@ -52,7 +52,7 @@ describe("tenants", () => {
     if (await save.isVisible()) {
       await save.click();
     }
-    await page.getByRole("alert").getByText("Somebody else changed this tenant").waitFor();
+    await page.getByRole("alert").getByText("This tenant was changed in another tab").waitFor();
     assert.equal((await policies(api)).undoWindow, "604800s");
     await again.click();
     await save.click();

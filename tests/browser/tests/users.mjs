@@ -114,7 +114,7 @@ describe("users", () => {
     await page.getByLabel("Display name").fill("Anne");
     await page.getByRole("button", { name: "Change name" }).click();
     const alert = page.getByRole("alert");
-    await alert.getByText("ETAG_MISMATCH").waitFor();
+    await alert.getByText("You in another tab, or somebody else").waitFor();
     await alert.getByText("Ann Berg").first().waitFor();
     await alert.getByText("she married").waitFor();
     assert.equal((await api.get(userId)).displayName, "Ann Berg");

@@ -29,6 +29,7 @@ async fn an_import_is_undone_mended_and_made_again() {
     let page = act(&mut browser, &page, "dry-run", &[]).await;
     let page = act(&mut browser, &page, "run", &[]).await;
     page.assert_has(&["Undo this import", "<li aria-current=\"step\">Import</li>"]);
+    assert!(!page.text.contains("Sign out"), "nobody signed in");
     let zoe = user_page(&mut browser, "zoe@example.com").await;
     browser.get(&zoe).await.assert_has(&["Zoë Wrong"]);
 
@@ -38,11 +39,12 @@ async fn an_import_is_undone_mended_and_made_again() {
     let undo = list.attribute("href", &format!("{HOME}/operations/import-"));
     assert!(undo.ends_with("/undo"), "{undo}");
     let preview = browser.get(&undo).await;
-    preview.assert_has(&["Would be reverted: 2."]);
+    preview.assert_has(&["Would be reverted: 2.", "The import of <strong dir=\"auto\">people.csv"]);
     browser.get(&zoe).await.assert_has(&["Zoë Wrong"]);
     let started = browser.submit(&preview, &undo, &[]).await;
     let undone = ended(&mut browser, &started.path).await;
     undone.assert_has(&["<dt>Changed</dt><dd>2</dd>", "Import the mended file"]);
+    undone.assert_has(&["<h1>Undo of <bdi>people.csv</bdi></h1>"]);
     for page in [HOME.to_owned() + "/", list.path.clone()] {
         let page = browser.get(&page).await;
         page.assert_has(&[">undone</a>", &format!("href=\"{}\"", started.path)]);
@@ -195,4 +197,98 @@ async fn a_dry_run_counts_rows_about_one_person_as_the_import_does() {
         let page = act(&mut browser, &page, "run", &[]).await;
         assert_eq!(numbers(&page, "imported"), wanted, "{on_existing}");
     }
+}
+
+/// The fields of the first columns of a customers' file, of which one is changed.
+const CHANGED: [(&str, &str); 3] = [("field_2", "social"), ("name_2", "github"), ("field_3", "")];
+
+#[tokio::test]
+async fn every_button_keeps_what_was_typed_beside_it() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let text = "Name,E-Mail,GitHub,Ort\nUna,una@example.org,octo-una,Bonn\n";
+    for (n, part) in ["dry-run", "values", "kept", "columns"].into_iter().enumerate() {
+        let text = text.replace("una", &format!("una{n}"));
+        let page = upload(&mut browser, "git.csv", text.as_bytes()).await;
+        let fields = [&CHANGED[..], &[("action", "keep"), ("name", "git")]].concat();
+        let page = act(&mut browser, &page, part, &fields).await;
+        let map = browser.get(&format!("{}/map", page.path)).await;
+        map.assert_has(&["\"social.github\" = \"GitHub\""]);
+        assert!(!map.text.contains("Ort"), "{part}: {}", map.text);
+        if part == "dry-run" {
+            assert_eq!(count(&page, "New users"), 1);
+            page.assert_has(&["github/octo-una0"]);
+        }
+    }
+
+    // An import by other options than those that it shows makes the dry run by them.
+    let page = upload(&mut browser, "last.csv", text.as_bytes()).await;
+    let page = act(&mut browser, &page, "dry-run", &[]).await;
+    for fields in [&[("on_existing", "update")][..], &CHANGED] {
+        let page = act(&mut browser, &page, "run", fields).await;
+        page.assert_has(&["nothing was imported yet", "What the import would do"]);
+        browser.get(&page.path).await;
+    }
+}
+
+#[tokio::test]
+async fn corrected_cells_are_kept_by_the_import() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let text = "Name,E-Mail\nGood,good2@example.org\nBad,bad@@example.org\n";
+    let page = upload(&mut browser, "people.csv", text.as_bytes()).await;
+    let page = act(&mut browser, &page, "dry-run", &[]).await;
+    let page = act(&mut browser, &page, "run", &[("cell_0_0", "bad@example.org")]).await;
+    assert_eq!((count(&page, "New users"), count(&page, "Rejected lines")), (1, 1));
+    page.assert_has(&[
+        "Corrected rows of this file are a file of their own",
+        ">people-mended.csv<",
+    ]);
+    let own = browser.get(&page.attribute("href", &format!("{HOME}/import/"))).await;
+    let (_, note) = page.text.split_once("are a file of their own").unwrap();
+    let address = note.split("href=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert_ne!(address, page.path, "{}", own.path);
+    browser.get(address).await.assert_has(&["bad@example.org", "No errors found"]);
+}
+
+#[tokio::test]
+async fn the_cell_to_correct_is_the_wrong_one_and_owners_are_named() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let text = "Name;E-Mail;Telefon;Land\nOne;one@example.org;030 1234567;Atlantis\n\
+        Joe;joe.smith@example.com;;\n";
+    let page = upload(&mut browser, "people.csv", text.as_bytes()).await;
+    let fields = [("field_2", "phone"), ("field_3", "region")];
+    let page = act(&mut browser, &page, "dry-run", &fields).await;
+    page.assert_has(&["Land</span>: ", "value=\"Atlantis\"", "Its owner: <a href="]);
+    assert!(!page.text.contains("value=\"030 1234567\""), "{}", page.text);
+}
+
+#[tokio::test]
+async fn groups_that_are_not_shown_are_counted() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let names: Vec<_> = (0..8).map(|n| format!("Mail {n}")).collect();
+    let rows = (0..8).map(|n| {
+        let cells =
+            (0..8).map(|m| if m == n { format!("x{n}@@example.org") } else { String::new() });
+        cells.collect::<Vec<_>>().join(",") + "\n"
+    });
+    let text = format!("{}\n{}", names.join(","), rows.collect::<String>());
+    let page = upload(&mut browser, "many.csv", text.as_bytes()).await;
+    let fields: Vec<_> = (0..8).map(|n| (format!("field_{n}"), "email")).collect();
+    let fields: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    let page = act(&mut browser, &page, "dry-run", &fields).await;
+    page.assert_has(&["And 2 more groups of 2 rows", "name=\"cell_5_0\""]);
+    assert!(!page.text.contains("cell_6_0"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_country_that_the_rows_name_is_no_guess() {
+    let site = Site::with_sample();
+    let mut browser = site.browser().await;
+    let row = |n: usize| format!("P{n};p{n}@example.org;030 12345{n:02};Deutschland\n");
+    let text = format!("Name;E-Mail;Telefon;Land\n{}", (10..30).map(row).collect::<String>());
+    let page = upload(&mut browser, "land.csv", text.as_bytes()).await;
+    page.assert_has(&["20 phone numbers in national form are read as of DE."]);
 }

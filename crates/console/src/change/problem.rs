@@ -98,7 +98,8 @@ impl Problem {
         Some(Self::from(Details {
             message: match error.reason() {
                 "ETAG_MISMATCH" => {
-                    "Somebody changed the user since you opened the form.".to_owned()
+                    "You in another tab, or somebody else, changed the user since you opened the form."
+                        .to_owned()
                 }
                 _ => sentence(error),
             },

@@ -9,6 +9,7 @@ use polynym_proto::v1;
 use tonic::Request;
 use uuid::Uuid;
 
+use super::done::done;
 use super::draft::Draft;
 use super::identifier_fields;
 use super::problem::{self, Problem};
@@ -16,7 +17,7 @@ use super::version::Version;
 use crate::context::with_reason;
 use crate::failure::Failure;
 use crate::form::Form;
-use crate::render::redirect;
+use crate::session::Message;
 use crate::views::identity;
 use crate::visit::Visit;
 
@@ -88,9 +89,10 @@ impl Sent {
     }
 
     /// Leads to a user's page, which says what was done, and offers to undo it.
-    pub fn to_user(&self, id: &str, done: &str) -> Response<Body> {
-        let operation = self.operation().map(|id| format!("&operation={id}")).unwrap_or_default();
-        redirect(&format!("{}?done={done}{operation}", self.user_path(id)))
+    pub fn to_user(&self, id: &str, name: &'static str) -> Response<Body> {
+        let path = self.user_path(id);
+        let undo = self.operation().map(|operation| (format!("{path}/undo"), operation));
+        self.visit.done(&path, Message { undo, ..done(name) })
     }
 
     /// Releases the hold on an identifier first if an admin has chosen that.

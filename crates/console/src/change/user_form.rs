@@ -109,7 +109,7 @@ impl UserChange {
     pub async fn finish<A, P: Future<Output = Page>>(
         self,
         outcome: Result<A, Error>,
-        done: &str,
+        done: &'static str,
         show: impl FnOnce(UserForm) -> P,
     ) -> Page {
         match outcome {

@@ -38,6 +38,18 @@ pub async fn inspect(
     definitions: Definitions,
     kept: KeptMappings,
 ) {
+    read(&upload, &job, settings, definitions, kept).await;
+    job.end();
+}
+
+/// Reads a file by these settings, as a part of the work on it.
+pub async fn read(
+    upload: &Arc<Upload>,
+    job: &Arc<Job>,
+    settings: Settings,
+    definitions: Definitions,
+    kept: KeptMappings,
+) {
     let (read_upload, stop, given) = (upload.clone(), job.stop.clone(), settings.clone());
     let read = tokio::task::spawn_blocking(move || {
         if read_upload.is_table {
@@ -67,7 +79,6 @@ pub async fn inspect(
             }
         }
     });
-    job.end();
 }
 
 /// How a table is read, the names of its columns, and its content.

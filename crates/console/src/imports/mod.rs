@@ -24,7 +24,7 @@ pub use pool::Space;
 pub use reasons::words;
 pub use settings::{ColumnSetting, Settings};
 pub use stop::Stop;
-pub use transferring::{Plan, transfer};
+pub use transferring::{Plan, read_and_check, transfer};
 pub use upload::{Reading, Snapshot, SpecialValue, Upload, UploadNames};
 pub use uploads::{MAX_FILES, Slot, Uploads};
 

@@ -17,17 +17,21 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// The options in a form. What it lacks is what is safest.
-    pub fn of(form: &Form) -> Self {
-        let one_of = |name: &str, known: &[&str]| {
-            let value = form.get(name);
+    /// The options in a form; these where it has none. What both lack is what is safest.
+    pub fn with(&self, form: &Form) -> Self {
+        let text = |name: &str, own: &str| {
+            if form.has(name) { form.get(name).to_owned() } else { own.to_owned() }
+        };
+        let one_of = |name: &str, own: &str, known: &[&str]| {
+            let value = text(name, own);
             known.iter().find(|known| **known == value).unwrap_or(&known[0]).to_string()
         };
-        let on_existing = one_of("on_existing", &["reject", "skip", "update", "replace", "fill"]);
-        let key = if on_existing == "reject" { "" } else { form.get("key") };
+        let known = ["reject", "skip", "update", "replace", "fill"];
+        let on_existing = one_of("on_existing", &self.on_existing, &known);
+        let key = text("key", &self.key);
         Self {
-            on_conflict: one_of("on_conflict", &["reject", "skip-identity"]),
-            key: key.to_owned(),
+            on_conflict: one_of("on_conflict", &self.on_conflict, &["reject", "skip-identity"]),
+            key: if on_existing == "reject" { String::new() } else { key },
             on_existing,
         }
     }

@@ -147,7 +147,10 @@ impl Settings {
         let text = |name: &str, own: &str| {
             if form.has(name) { form.get(name).to_owned() } else { own.to_owned() }
         };
-        let encoding = text("encoding", &self.encoding);
+        let encoding = match text("encoding", &self.encoding) {
+            same if same.eq_ignore_ascii_case(&self.encoding) => self.encoding.clone(),
+            other => other,
+        };
         let separator = text("separator", &self.separator);
         let keeps_columns = encoding == self.encoding && separator == self.separator;
         let mut columns = if keeps_columns { self.columns.clone() } else { Vec::new() };
@@ -158,43 +161,45 @@ impl Settings {
                     ColumnSetting { choice: get("field"), name: get("name"), list: get("list") };
             }
         }
-        let absent = form.get("absent");
+        let absent = match form.get("absence") {
+            "own" => Some(form.get("absent").to_owned()),
+            "" => self.absent.clone(),
+            _ => None,
+        };
         Self {
             encoding,
             separator,
             locale: text("locale", &self.locale),
             region: text("region", &self.region).to_uppercase(),
-            is_strict: form.get("phones") == "strict",
-            absent: (form.get("absence") == "own").then(|| absent.to_owned()),
+            is_strict: text("phones", if self.is_strict { "strict" } else { "" }) == "strict",
+            absent,
             columns,
             values: self.values.clone(),
         }
     }
 
-    /// These settings with the meanings of values in a form. `kind` is what a column has.
-    ///
-    /// # Errors
-    /// A column has no such meaning: in words.
+    /// These settings with the meanings of values in a form, and what is said of those that a
+    /// column does not have; empty without any. `kind` is what a column has.
     pub fn with_values(
         &self,
         form: &Form,
         kind: impl Fn(&str) -> Option<FewValues>,
-    ) -> Result<Self, String> {
-        let mut settings = self.clone();
+    ) -> (Self, String) {
+        let (mut settings, mut error) = (self.clone(), String::new());
         let chosen = form.all("column").zip(form.all("value")).zip(form.all("meaning"));
         for ((column, value), text) in chosen {
             let Some(kind) = kind(column) else { continue };
             let own = settings.values.entry(column.to_owned()).or_default();
             match text.trim() {
                 "" => drop(own.remove(value)),
-                text => {
-                    let meaning = kind.meaning(text).ok_or_else(|| unknown(kind, text))?;
-                    own.insert(value.to_owned(), meaning);
-                }
+                text => match kind.meaning(text) {
+                    Some(meaning) => drop(own.insert(value.to_owned(), meaning)),
+                    None => error = unknown(kind, text),
+                },
             }
         }
         settings.values.retain(|_, own| !own.is_empty());
-        Ok(settings)
+        (settings, error)
     }
 
     /// The meanings of values. Those of states hold only while the column has states.

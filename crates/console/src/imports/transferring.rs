@@ -9,13 +9,16 @@ use polynym_client::Client;
 use polynym_client::purpose::{OPERATION_ID, encode};
 use polynym_import::{Format, Import, Observer, ReadOptions, Rejects, SendError, Target};
 use polynym_proto::v1::import_users_response::{Change, Progress};
-use polynym_table::Given;
+use polynym_table::{Definitions, Given};
 use tonic::metadata::MetadataMap;
 
+use super::inspecting::read;
 use super::job::{Job, JobKind};
+use super::kept_mappings::KeptMappings;
 use super::options::ImportOptions;
 use super::outcome::{Outcome, RejectReason};
 use super::reasons::words;
+use super::settings::Settings;
 use super::temp_file::{Appender, KeptFile};
 use super::upload::Upload;
 use super::{advice, shown};
@@ -47,6 +50,25 @@ pub async fn transfer(upload: Arc<Upload>, job: Arc<Job>, plan: Plan) {
             state.import = Some(Arc::new(outcome));
         }
     });
+}
+
+/// Reads a table by other settings, and makes a dry run by them. Ends the work.
+pub async fn read_and_check(
+    upload: Arc<Upload>,
+    job: Arc<Job>,
+    settings: Settings,
+    definitions: Definitions,
+    plan: Plan,
+) {
+    let _end = EndOnDrop(job.clone());
+    read(&upload, &job, settings, definitions.clone(), KeptMappings::default()).await;
+    let state = upload.snapshot();
+    let is_read = matches!(state.reading, Some(Ok(_))) && !job.stop.is_set();
+    let Ok(mut given) = state.settings.map_file(&state.names).given() else { return };
+    given.options.definitions = definitions;
+    if is_read {
+        transfer(upload, job, Plan { given: Some(given), ..plan }).await;
+    }
 }
 
 /// Ends the work, however its task ends.

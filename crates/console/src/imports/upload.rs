@@ -48,6 +48,10 @@ pub struct Snapshot {
     pub options: ImportOptions,
     /// Whether the columns are those that the browser kept from an earlier file.
     pub is_kept: bool,
+    /// What is said of the form that was sent last; empty for nothing.
+    pub warning: String,
+    /// The files of corrected rows of this one: their ids and names.
+    pub mended: Vec<(ShortId, String)>,
 }
 
 /// The content of a file.

@@ -65,6 +65,14 @@ impl Uploads {
         self.of_tenant(tenant).into_iter().find(|upload| upload.number == number)
     }
 
+    /// The name of the file that an operation imported, if it is one of these.
+    pub fn import_name(&self, tenant: &str, operation: &str) -> Option<String> {
+        let is_own = |upload: &&Arc<Upload>| {
+            upload.snapshot().import.is_some_and(|import| import.operation_id == operation)
+        };
+        self.of_tenant(tenant).iter().find(is_own).map(|upload| upload.name.clone())
+    }
+
     /// The file that a request uploaded.
     pub fn of_request(&self, tenant: &str, request_id: &str) -> Option<Arc<Upload>> {
         let own = self.of_tenant(tenant).into_iter();
@@ -131,7 +139,10 @@ impl Uploads {
             return failure("The server reads and imports other files: try again in a minute.");
         };
         let job = Arc::new(Job::new(kind, request_id, upload.file.bytes(), permit));
-        upload.update(|state| state.job = Some(job.clone()));
+        upload.update(|state| {
+            state.job = Some(job.clone());
+            state.warning.clear();
+        });
         Ok(Some(job))
     }
 

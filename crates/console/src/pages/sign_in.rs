@@ -16,6 +16,7 @@ use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
 use crate::prelude::*;
 use crate::render::own_path;
+use crate::views::text::cut;
 use crate::session::Session;
 
 const INVALID: &str =
@@ -42,6 +43,21 @@ struct ResumePage {
     next: String,
     fields: Vec<(String, String)>,
 }
+
+impl ResumePage {
+    /// What was typed into the form, without what makes it happen once, and without secrets.
+    fn typed(&self) -> impl Iterator<Item = (&str, String)> {
+        const HIDDEN: [&str; 6] = ["etag", "request_id", "seen", "base", "secrets", "token"];
+        let own = self.fields.iter().filter(|(name, value)| {
+            !value.is_empty() && HIDDEN.iter().all(|hidden| !name.starts_with(hidden))
+        });
+        own.take(MAX_SHOWN).map(|(name, value)| (name.as_str(), cut(value, MAX_SHOWN_CHARS)))
+    }
+}
+
+/// The fields of a kept form that are shown, and the characters of each.
+const MAX_SHOWN: usize = 12;
+const MAX_SHOWN_CHARS: usize = 100;
 
 /// Marks the answer to a wrong token.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,7 @@
 
 mod duplicate_results;
 mod kept_forms;
+mod messages;
 mod providers;
 mod queries;
 mod seen;
@@ -9,6 +10,7 @@ mod sessions;
 mod used_forms;
 
 pub use duplicate_results::{Begun, Wanted};
+pub use messages::{Message, Messages};
 pub use providers::Providers;
 pub use sessions::{PersonSession, Session, Sessions};
 pub use used_forms::UsedForms;

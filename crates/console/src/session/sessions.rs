@@ -19,6 +19,7 @@ use polynym_transport::Connector;
 use uuid::Uuid;
 
 use super::duplicate_results::{Finds, LastSearch};
+use super::messages::Messages;
 use super::queries::Queries;
 use super::seen::Seen;
 use crate::context;
@@ -98,6 +99,8 @@ pub struct Session {
     pub queries: Queries,
     /// The users at whom it looked last.
     pub seen: Seen,
+    /// What was done, for the pages that say so.
+    pub messages: Arc<Messages>,
     /// Its files.
     pub uploads: Arc<Uploads>,
     /// Its last search for duplicates.
@@ -132,6 +135,11 @@ impl Session {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         access.caller_since(&headers, self.began)
+    }
+
+    /// Whether somebody signed in, by a token or as a person.
+    pub const fn has_credentials(&self) -> bool {
+        self.authorization.is_some()
     }
 
     /// The id of its token; none without credentials.
@@ -264,6 +272,7 @@ impl Sessions {
             streams: Arc::default(),
             queries: Queries::default(),
             seen: Seen::default(),
+            messages: Arc::default(),
             uploads: Uploads::new(&caller.name, self.space.clone()),
             search: LastSearch::default(),
         });

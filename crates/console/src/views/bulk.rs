@@ -1,5 +1,7 @@
 //! Bulk changes.
 
+use std::time::{Duration, SystemTime};
+
 use polynym_presentation::action::{bulk_words, undone};
 use polynym_presentation::blocker::{Blockers, Line};
 use polynym_presentation::state;
@@ -17,6 +19,8 @@ const MAX_FAILURES: usize = 25;
 /// The attributes that a page shows, and the characters of a value.
 const MAX_ATTRIBUTES: usize = 20;
 const VALUE_CHARACTERS: usize = 200;
+/// The time for which pages ask often for the progress.
+const QUICK: Duration = Duration::from_secs(5);
 
 /// A bulk change.
 #[derive(Clone, Debug)]
@@ -29,6 +33,8 @@ pub struct BulkView {
     pub listed: String,
     /// The operation that it undoes; empty if it does something else.
     pub undone: String,
+    /// The name of the file that this operation imported; empty if it is not known.
+    pub undone_name: String,
     /// The part of its users that had their turn, if their number is known.
     pub percent: Option<i64>,
     /// What has to be undone first.
@@ -63,6 +69,8 @@ pub struct BulkView {
     pub people: People,
     /// Whether further failures are known.
     pub has_more_failures: bool,
+    /// Whether it was started a moment ago.
+    pub is_new: bool,
     /// When it was started.
     pub created: Option<Time>,
     /// When it ended.
@@ -87,6 +95,7 @@ impl BulkView {
                 users => format!("{users} users"),
             },
             undone: action.and_then(undone).unwrap_or_default().to_owned(),
+            undone_name: String::new(),
             percent: (counts.checked * 100).checked_div(change.listed_users),
             blockers: Blockers::of_bulk(&change.blockers),
             verb: verb(action),
@@ -104,11 +113,17 @@ impl BulkView {
             failures: change.failures.iter().take(MAX_FAILURES).cloned().collect(),
             people: People::default(),
             has_more_failures: change.failures.len() > MAX_FAILURES,
+            is_new: is_new(change),
             created: Time::of(change.create_time.as_ref()),
             ended: Time::of(change.end_time.as_ref()),
             end_reason: change.end_reason.clone(),
             wait_reason: change.wait_reason.clone(),
         }
+    }
+
+    /// With the name of the file whose import it undoes.
+    pub fn named(self, undone_name: String) -> Self {
+        Self { undone_name, ..self }
     }
 
     /// Whether it is a dry run that has ended, of a filter or of a list that is at hand.
@@ -124,6 +139,11 @@ impl BulkView {
             "completed" if self.failed == 0 => "undone",
             _ => "partly undone",
         }
+    }
+
+    /// The interval in which a page asks for its progress: small ones end at once.
+    pub fn poll_interval(&self) -> &'static str {
+        if self.is_new { "300ms" } else { "2s" }
     }
 
     /// Whether it runs.
@@ -150,6 +170,12 @@ impl BulkView {
     pub fn has_failures(&self) -> bool {
         !self.failures.is_empty()
     }
+}
+
+/// Whether a bulk change was started a moment ago.
+fn is_new(change: &v1::BulkChange) -> bool {
+    let began = change.create_time.and_then(|time| SystemTime::try_from(time).ok());
+    began.is_some_and(|began| began.elapsed().is_ok_and(|age| age < QUICK))
 }
 
 /// What an action does.

@@ -115,7 +115,29 @@ impl AttemptViews {
     }
 }
 
+/// The result of an attempt in words.
+pub fn result_words(result: &str) -> String {
+    let words = match result {
+        "NAME_UNKNOWN" => "the name of the receiver is not known",
+        "ADDRESS_REFUSED" => "this server does not send to the address",
+        "TLS_FAILED" => "no secure connection",
+        "NO_REPLY" => "no answer in time",
+        "UNREADABLE" => "an answer that is not HTTP",
+        "UNREACHABLE" => "no connection",
+        status if status.len() == 3 && status.bytes().all(|byte| byte.is_ascii_digit()) => {
+            return format!("status {status}");
+        }
+        code => return code.replace('_', " ").to_lowercase(),
+    };
+    words.to_owned()
+}
+
 impl Outcome {
+    /// The result in words.
+    pub fn result_words(&self) -> String {
+        result_words(&self.result)
+    }
+
     fn of_event(event: &str) -> Self {
         let user = event.split(':').next().unwrap_or_default().to_owned();
         Self { event: event.to_owned(), user, time: None, result: String::new(), attempts: 0 }

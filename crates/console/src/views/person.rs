@@ -8,13 +8,17 @@ use v1::batch_get_users_response::result::Outcome;
 
 use super::UserView;
 use super::text::cut;
-use super::user::initials;
+use super::user::{attribute, initials};
 
 /// The most users of a page whose names are read.
 const MAX_READ: usize = 200;
 
 /// The characters of an id that stand for a name.
 const SHORT_ID: usize = 8;
+
+/// The name of a user in changes, and its characters that are shown.
+const DISPLAY_NAME: &str = "display_name";
+const MAX_NAME: usize = 200;
 
 /// The note about a user who is gone.
 const GONE: &str = "no longer there";
@@ -34,6 +38,12 @@ impl Person {
     /// A user of whom only the id is known.
     pub fn unknown(id: &str) -> Self {
         Self { id: id.to_owned(), name: cut(id, SHORT_ID), note: String::new() }
+    }
+
+    /// A user by its name, if that is known.
+    pub fn named(id: &str, name: Option<String>) -> Self {
+        let unknown = Self::unknown(id);
+        Self { name: name.unwrap_or(unknown.name), ..unknown }
     }
 
     /// The first letters of the first and the last word of the name.
@@ -99,6 +109,26 @@ impl FromIterator<Person> for People {
     fn from_iter<I: IntoIterator<Item = Person>>(people: I) -> Self {
         Self(people.into_iter().map(|person| (person.id.clone(), person)).collect())
     }
+}
+
+/// The changes of a merged user among which its name is looked for.
+const MAX_NAME_EVENTS: i32 = 50;
+
+/// The name that a user had when it was merged, as its history knows it; none if it had none, or if
+/// its history has no change of the name.
+pub async fn merged_name(client: &Client, id: &str) -> Option<String> {
+    let request = v1::ListHistoryRequest {
+        user: Some(v1::list_history_request::User::UserId(id.to_owned())),
+        page_size: MAX_NAME_EVENTS,
+        ..Default::default()
+    };
+    let page = client.directory().list_history(request).await.ok()?;
+    let fields = page.events.iter().filter_map(|event| event.change_set());
+    let mut names = fields.flat_map(|set| &set.fields).filter(|one| one.path == DISPLAY_NAME);
+    let last = names.next()?;
+    let recorded = last.after.as_ref().or(last.before.as_ref())?.recorded.as_ref()?;
+    let v1::recorded_value::Recorded::Value(value) = recorded else { return None };
+    Some(cut(attribute(value), MAX_NAME)).filter(|name| !name.is_empty())
 }
 
 /// The answers about the users with these ids; none if they cannot be read.

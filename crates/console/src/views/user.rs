@@ -5,9 +5,12 @@ use polynym_proto::v1;
 
 use super::Time;
 use super::identity::IdentityView;
+use super::text::cut;
 
 /// The characters of a value that lists show.
 const SHORT: usize = 500;
+/// The characters of an id that tell users apart.
+const SHORT_ID: usize = 8;
 
 /// A user.
 #[derive(Clone, Debug)]
@@ -65,6 +68,12 @@ impl UserView {
     pub fn title(&self) -> &str {
         let identity = self.identities.first().map(|identity| identity.value.as_str());
         if self.name.is_empty() { identity.unwrap_or(&self.id) } else { &self.name }
+    }
+
+    /// The first identity; the beginning of the id without one. It tells namesakes apart.
+    pub fn identifier(&self) -> String {
+        let identity = self.identities.first().map(|identity| identity.value.clone());
+        identity.unwrap_or_else(|| cut(&self.id, SHORT_ID))
     }
 
     /// The first letters of the first and the last word of the name to show.

@@ -48,7 +48,12 @@ pub async fn page(
     let method = "RegistryService/ListBulkChanges";
     let commands = Commands::new(&cli, method, &request);
     let answer = visit.client(&tenant).registry().list_bulk_changes(request).await?;
-    let bulks: Vec<_> = answer.bulk_changes.iter().map(BulkView::of).collect();
+    let bulks = answer.bulk_changes.iter().map(BulkView::of);
+    let named = |bulk: BulkView| {
+        let name = visit.import_name(&tenant, &bulk.undone);
+        bulk.named(name)
+    };
+    let bulks: Vec<_> = bulks.map(named).collect();
     let frame = visit.frame(&tenant);
     let pager =
         after.pager(&format!("{}/bulk", frame.home()), bulks.len(), &answer.next_page_token);

@@ -81,7 +81,9 @@ pub async fn page(
     let change = get(&client, &id).await?;
     let selected = selection.and_then(|selection| selection::of_bulk(&visit, &id, selection));
     let selection = selection.filter(|_| selected.is_some());
-    let mut bulk = BulkView::of(&change);
+    let bulk = BulkView::of(&change);
+    let name = visit.import_name(&tenant, &bulk.undone);
+    let mut bulk = bulk.named(name);
     let failed = bulk.failures.iter().map(|failure| &*failure.user_id);
     bulk.people = People::read(&client, failed).await;
     let (mut users, mut restorable) = (Vec::new(), None);

@@ -6,16 +6,20 @@ use http::StatusCode;
 use polynym_client::{Error, Kind};
 use polynym_presentation::event;
 use prost_types::FieldMask;
+use url::Url;
 
 use super::one::{get, path};
 use crate::change::problem::sentence;
 use crate::prelude::*;
+use crate::session::Message;
 use crate::views::delivery::kinds;
 
 /// The hidden fields with what the form showed: what somebody else changed meanwhile stays.
 const SEEN: [&str; 4] = ["seen_url", "seen_description", "seen_types", "seen_ids_only"];
 /// The bytes of a new secret.
 const SECRET_BYTES: usize = 32;
+/// The bytes of a name.
+const MAX_ID_BYTES: usize = 64;
 
 #[derive(Template)]
 #[template(path = "pages/deliveries/draft.html")]
@@ -26,14 +30,22 @@ struct DraftPage {
     form: Form,
     /// The kinds of events, and whether they are chosen.
     kinds: Vec<(String, &'static str, bool)>,
-    error: String,
+    /// What is wrong: the fields, which may be empty, and sentences.
+    errors: Vec<(&'static str, String)>,
+}
+
+impl DraftPage {
+    /// Whether a field has an error.
+    fn is_wrong(&self, field: &str) -> bool {
+        self.errors.iter().any(|(own, _)| *own == field)
+    }
 }
 
 /// The form of a new delivery, with a new secret.
 pub async fn new(visit: Visit, Path(tenant): Path<String>) -> Page {
     visit.require(Role::Admin)?;
     let form = Form::of(&[("secrets", &new_secret()?)]);
-    Ok(show(&visit, &tenant, "", form, String::new()))
+    Ok(show(&visit, &tenant, "", form, Vec::new()))
 }
 
 /// Creates a delivery. The same form sent twice creates one.
@@ -41,8 +53,12 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
     visit.require(Role::Admin)?;
     let typed = match Typed::parse(&form) {
         Ok(typed) => typed,
-        Err(error) => return Ok(show(&visit, &tenant, "", form, error)),
+        Err(error) => return Ok(show(&visit, &tenant, "", form, vec![("", error)])),
     };
+    let errors = errors(&form);
+    if !errors.is_empty() {
+        return Ok(show(&visit, &tenant, "", form, errors));
+    }
     let request = v1::CreateDeliveryRequest {
         delivery_id: form.get("id").to_owned(),
         url: typed.url,
@@ -53,7 +69,11 @@ pub async fn create(visit: Visit, Path(tenant): Path<String>, form: Form) -> Pag
         ..Default::default()
     };
     match visit.client(&tenant).admin().create_delivery(request).await {
-        Ok(_) => Ok(redirect(&format!("{}?done=created", path(&visit, &tenant, form.get("id"))))),
+        Ok(_) => {
+            let text = "The delivery was created. Its secret is not shown again.";
+            let path = path(&visit, &tenant, form.get("id"));
+            Ok(visit.done(&path, Message::done("created", text)))
+        }
         Err(error) => refused(&visit, &tenant, "", form, error),
     }
 }
@@ -70,7 +90,7 @@ pub async fn change(visit: Visit, Path((tenant, id)): Path<(String, String)>) ->
     fields.extend(names.iter().map(|name| ("type", &**name)));
     fields.extend(delivery.ids_only.then_some(("ids_only", "yes")));
     let form = Form::of(&fields);
-    Ok(show(&visit, &tenant, &id, form, String::new()))
+    Ok(show(&visit, &tenant, &id, form, Vec::new()))
 }
 
 /// Changes a delivery.
@@ -78,7 +98,7 @@ pub async fn update(visit: Visit, Path((tenant, id)): Path<(String, String)>, fo
     visit.require(Role::Admin)?;
     let typed = match Typed::parse(&form) {
         Ok(typed) => typed,
-        Err(error) => return Ok(show(&visit, &tenant, &id, form, error)),
+        Err(error) => return Ok(show(&visit, &tenant, &id, form, vec![("", error)])),
     };
     let types: Vec<_> = form.all("type").collect();
     let now = [&*typed.url, &*typed.description, &types.join(","), text_of(typed.ids_only)];
@@ -98,7 +118,10 @@ pub async fn update(visit: Visit, Path((tenant, id)): Path<(String, String)>, fo
         ..Default::default()
     };
     match visit.client(&tenant).admin().update_delivery(request).await {
-        Ok(_) => Ok(redirect(&format!("{}?done=changed", path(&visit, &tenant, &id)))),
+        Ok(_) => {
+            let message = Message::done("changed", "The delivery was changed.");
+            Ok(visit.done(&path(&visit, &tenant, &id), message))
+        }
         Err(error) => refused(&visit, &tenant, &id, form, error),
     }
 }
@@ -107,11 +130,40 @@ pub async fn update(visit: Visit, Path((tenant, id)): Path<(String, String)>, fo
 fn refused(visit: &Visit, tenant: &str, id: &str, form: Form, error: Error) -> Page {
     match error.kind() {
         Kind::InvalidArgument | Kind::AlreadyExists => {
+            let field = field_of(&error);
             let text = sentence(&error);
-            Ok(show(visit, tenant, id, form, text))
+            Ok(show(visit, tenant, id, form, vec![(field, text)]))
         }
         _ => Err(error.into()),
     }
+}
+
+/// The field of the form that a call refuses; empty if it is none.
+fn field_of(error: &Error) -> &'static str {
+    match (error.kind(), error.field().unwrap_or_default()) {
+        (Kind::AlreadyExists, _) | (_, "delivery_id") => "id",
+        (_, "url") => "url",
+        (_, "description") => "description",
+        (_, field) if field.starts_with("secrets") => "secrets",
+        _ => "",
+    }
+}
+
+/// What is wrong with a new delivery, all at once.
+fn errors(form: &Form) -> Vec<(&'static str, String)> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || ".:_-".contains(c);
+    let (id, url) = (form.get("id"), form.get("url"));
+    let mut errors = Vec::new();
+    if id.is_empty() || id.len() > MAX_ID_BYTES || !id.chars().all(is_plain) {
+        let rule = "Name: up to 64 letters, digits, full stops, colons, underscores and hyphens.";
+        errors.push(("id", rule.to_owned()));
+    }
+    let is_url = Url::parse(url).is_ok_and(|url| url.has_host());
+    if !is_url {
+        let rule = "Address of the receiver: write it whole, such as https://example.com/events.";
+        errors.push(("url", rule.to_owned()));
+    }
+    errors
 }
 
 fn show(
@@ -119,9 +171,9 @@ fn show(
     tenant: &str,
     id: &str,
     form: Form,
-    error: String,
+    errors: Vec<(&'static str, String)>,
 ) -> http::Response<axum::body::Body> {
-    let is_wrong = !error.is_empty();
+    let is_wrong = !errors.is_empty();
     let status = if is_wrong { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let is_chosen = |name: &str| form.all("type").any(|chosen| chosen == name);
     let kinds = kinds().into_iter().map(|(name, word)| {
@@ -129,7 +181,7 @@ fn show(
         (name, word, chosen)
     });
     let kinds = kinds.collect();
-    let page = DraftPage { frame: visit.frame(tenant), id: id.to_owned(), form, kinds, error };
+    let page = DraftPage { frame: visit.frame(tenant), id: id.to_owned(), form, kinds, errors };
     render_with_status(&page, status)
 }
 

@@ -2,16 +2,13 @@
 
 use polynym_client::Client;
 use prost_types::FieldMask;
-use serde::Deserialize;
 use url::form_urlencoded::byte_serialize;
 use v1::replay_delivery_request::Begin;
 
 use crate::form;
 use crate::prelude::*;
-use crate::views::delivery::{AttemptViews, DeliveryView};
-
-/// The characters of a result that a page shows.
-const MAX_RESULT: usize = 32;
+use crate::session::Message;
+use crate::views::delivery::{AttemptViews, DeliveryView, result_words};
 
 #[derive(Template)]
 #[template(path = "pages/deliveries/one.html")]
@@ -21,12 +18,6 @@ struct DeliveryPage {
     path: String,
     delivery: DeliveryView,
     events: AttemptViews,
-    /// The change that led here, such as `paused`; empty for none.
-    done: &'static str,
-    /// The result of a test, such as `503`; empty for none.
-    result: String,
-    /// The users whose events are sent again.
-    users: u32,
     commands: Commands,
 }
 
@@ -37,23 +28,10 @@ struct DeletePage {
     delivery: DeliveryView,
 }
 
-/// The changes that lead to the page.
-const CHANGES: [&str; 7] =
-    ["created", "changed", "paused", "resumed", "taken", "not-taken", "replayed"];
-
-/// The query of the page: the change that led here.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Done {
-    done: String,
-    result: String,
-    users: u32,
-}
-
 type Ids = (String, String);
 
 /// The delivery with its latest attempts.
-pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>, Query(done): Query<Done>) -> Page {
+pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     visit.require(Role::Admin)?;
     let client = visit.client(&tenant);
     let delivery = get(&client, &id).await?;
@@ -61,16 +39,11 @@ pub async fn page(visit: Visit, Path((tenant, id)): Path<Ids>, Query(done): Quer
     let cli = ["delivery", "attempts", &request.delivery_id, "--tenant", &tenant];
     let commands = Commands::new(&cli, "AdminService/ListDeliveryAttempts", &request);
     let attempts = client.admin().list_delivery_attempts(request).await?;
-    let known = CHANGES.iter().find(|change| **change == done.done).copied();
-    let is_result = |c: char| c.is_ascii_alphanumeric() || c == '_';
     Ok(render(&DeliveryPage {
         frame: visit.frame(&tenant),
         path: path(&visit, &tenant, &delivery.delivery_id),
         delivery: DeliveryView::of(&delivery),
         events: AttemptViews::of(&attempts),
-        done: known.unwrap_or_default(),
-        result: done.result.chars().filter(|c| is_result(*c)).take(MAX_RESULT).collect(),
-        users: done.users,
         commands,
     }))
 }
@@ -100,8 +73,14 @@ async fn set_paused(visit: &Visit, (tenant, id): Ids, paused: bool) -> Page {
         ..Default::default()
     };
     visit.client(&tenant).admin().update_delivery(request).await?;
-    let done = if paused { "paused" } else { "resumed" };
-    Ok(redirect(&format!("{}?done={done}", path(visit, &tenant, &id))))
+    let message = match paused {
+        true => Message::done(
+            "paused",
+            "The delivery is paused. No event is lost as long as it is stored.",
+        ),
+        false => Message::done("resumed", "The delivery goes on."),
+    };
+    Ok(visit.done(&path(visit, &tenant, &id), message))
 }
 
 /// Sends a test message.
@@ -109,9 +88,13 @@ pub async fn test(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     visit.require(Role::Admin)?;
     let request = v1::TestDeliveryRequest { delivery_id: id.clone(), ..Default::default() };
     let answer = visit.client(&tenant).admin().test_delivery(request).await?;
-    let done = if answer.taken { "taken" } else { "not-taken" };
-    let query = format!("done={done}&result={}", answer.result);
-    Ok(redirect(&format!("{}?{query}", path(&visit, &tenant, &id))))
+    let result = result_words(&answer.result);
+    let text = match answer.taken {
+        true => format!("The receiver has taken a test message: {result}"),
+        false => format!("The receiver has not taken a test message: {result}"),
+    };
+    let message = Message { is_warning: !answer.taken, ..Message::done("tested", text) };
+    Ok(visit.done(&path(&visit, &tenant, &id), message))
 }
 
 /// Sends events again, from a time on, or one of them.
@@ -130,7 +113,8 @@ pub async fn replay(visit: Visit, Path((tenant, id)): Path<Ids>, form: Form) -> 
         ..Default::default()
     };
     let users = visit.client(&tenant).admin().replay_delivery(request).await?.users;
-    Ok(redirect(&format!("{}?done=replayed&users={users}", path(&visit, &tenant, &id))))
+    let message = Message::done("replayed", format!("Users whose events are sent again: {users}"));
+    Ok(visit.done(&path(&visit, &tenant, &id), message))
 }
 
 /// Asks before a delivery is deleted.
@@ -146,7 +130,8 @@ pub async fn delete(visit: Visit, Path((tenant, id)): Path<Ids>) -> Page {
     visit.require(Role::Admin)?;
     let request = v1::DeleteDeliveryRequest { delivery_id: id, ..Default::default() };
     visit.client(&tenant).admin().delete_delivery(request).await?;
-    Ok(redirect(&format!("{}/deliveries", visit.frame(&tenant).home())))
+    let list = format!("{}/deliveries", visit.frame(&tenant).home());
+    Ok(visit.done(&list, Message::done("deleted", "The delivery was deleted.")))
 }
 
 /// The path of a delivery's page.

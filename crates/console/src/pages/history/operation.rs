@@ -15,6 +15,8 @@ use crate::prelude::*;
 struct OperationPage {
     frame: Frame,
     operation: String,
+    /// The name of the file that it imported; empty if it is not known.
+    name: String,
     changes: Changes,
     next: String,
     commands: Commands,
@@ -40,7 +42,8 @@ pub async fn page(
         "" => String::new(),
         token => Period::default().next(token),
     };
-    Ok(render(&OperationPage { frame: visit.frame(&tenant), operation, changes, next, commands }))
+    let (frame, name) = (visit.frame(&tenant), visit.import_name(&tenant, &operation));
+    Ok(render(&OperationPage { frame, operation, name, changes, next, commands }))
 }
 
 /// What undoing an operation would do.

@@ -20,6 +20,8 @@ const READ_TIME: Duration = Duration::from_secs(2);
 struct UsersPage {
     frame: Frame,
     operation: String,
+    /// The name of the file that it imported; empty if it is not known.
+    name: String,
     rows: Vec<Row>,
     is_first: bool,
     /// The query of the next page; empty after the last.
@@ -67,7 +69,8 @@ pub async fn page(
     };
     let next = if token.is_empty() { token } else { Period::default().next(&token) };
     let frame = visit.frame(&tenant);
-    Ok(render(&UsersPage { frame, operation, rows, is_first, next, commands }))
+    let name = visit.import_name(&tenant, &operation);
+    Ok(render(&UsersPage { frame, operation, name, rows, is_first, next, commands }))
 }
 
 /// Adds a change to its user.

@@ -26,6 +26,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 struct UndoPage {
     frame: Frame,
     operation: String,
+    /// The name of the file that it imported; empty if it is not known.
+    name: String,
     /// The latest changes of the operation.
     day: Option<Day>,
     commands: Commands,
@@ -109,7 +111,8 @@ pub async fn page(visit: Visit, permit: RequestPermit, tenant: String, operation
         shown: Instant::now(),
         _permit: permit,
     };
-    Ok(render_in_parts(&UndoPage { frame, operation, day, commands }, run))
+    let name = visit.import_name(&tenant, &operation);
+    Ok(render_in_parts(&UndoPage { frame, operation, name, day, commands }, run))
 }
 
 /// The latest changes of an operation, those of one kind in a line.

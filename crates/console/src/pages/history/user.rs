@@ -12,7 +12,7 @@ use crate::form::{Path, Query};
 use crate::frame::Frame;
 use crate::render::{Page, render_with_status};
 use crate::views::event::{user_ids, views};
-use crate::views::person::People;
+use crate::views::person::{People, merged_name};
 use crate::views::{Commands, EventView, UserView};
 use crate::visit::Visit;
 use crate::words::filters;
@@ -61,7 +61,10 @@ pub async fn page(
     let (answer, user) = tokio::join!(list, directory.get_user(get));
     let (answer, user) = (answer?, user?);
     let own = user.user.filter(|_| user.merged_from.is_empty());
-    let title = own.map_or(id.clone(), |user| UserView::of(&user).title().to_owned());
+    let title = match own {
+        Some(user) => UserView::of(&user).title().to_owned(),
+        None => merged_name(&client, &id).await.unwrap_or_else(|| id.clone()),
+    };
     let commands = commands(&tenant, &id, &request);
     let next = answer.next_page_token;
     let next = if next.is_empty() { next } else { period.next(&next) };

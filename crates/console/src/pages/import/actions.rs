@@ -6,10 +6,15 @@ use http::HeaderMap;
 use uuid::Uuid;
 
 use super::session_files::{path, upload};
-use super::{files, values};
-use crate::imports::{self, ImportOptions, JobKind, KeptMappings, Plan, Snapshot, Upload};
+use super::typed::{Typed, read_again, request_id};
+use super::{files, mending, values};
+use crate::imports::{self, JobKind, KeptMappings, Plan, Snapshot, Upload};
 use crate::prelude::*;
 use crate::short_id::ShortId;
+
+/// Said of an import whose form has other columns or options than the dry run that it shows.
+const CHECK_AGAIN: &str = "You changed how the file is imported, so nothing was imported yet: this \
+                           is the dry run by these columns and options.";
 
 /// Reads the file again, by the settings of the form.
 pub async fn read(
@@ -18,14 +23,10 @@ pub async fn read(
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
-    let definitions = files::definitions(&visit, &tenant).await?;
-    let settings = upload.snapshot().settings.with(&form);
-    let begun = visit.session.uploads.begin(&upload, JobKind::Read, form.get("request_id"))?;
-    if let Some(job) = begun {
-        let kept = KeptMappings::default();
-        tokio::spawn(imports::inspect(upload.clone(), job, settings, definitions, kept));
-    }
-    Ok(redirect(&path(&visit, &upload)))
+    let state = upload.snapshot();
+    mending::keep(&visit, &upload, &state, &form).await?;
+    let Typed { settings, error, .. } = Typed::of(&state, &form);
+    read_again(&visit, &upload, &form, "read", (settings, error)).await
 }
 
 /// Begins a dry run. The browser keeps the columns for the mended file.
@@ -36,28 +37,48 @@ pub async fn dry_run(
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
-    let sent = send(&visit, &upload, JobKind::DryRun, ImportOptions::of(&form), &form).await?;
-    if !upload.is_table {
-        return Ok(sent);
-    }
-    let state = upload.snapshot();
-    let mut kept = KeptMappings::read(&headers, &visit.caller.name);
-    kept.keep_last(&state.names, &state.settings.map_file(&state.names));
-    Ok(values::with_kept(sent, &visit, &tenant, &kept))
+    check(&visit, &headers, &upload, &form, "").await
 }
 
-/// Begins the import that the last dry run showed.
+/// Makes a dry run by what a form has. `warning` is what its page says.
+async fn check(
+    visit: &Visit,
+    headers: &HeaderMap,
+    upload: &Arc<Upload>,
+    form: &Form,
+    warning: &str,
+) -> Page {
+    let state = upload.snapshot();
+    let typed = Typed::of(&state, form);
+    mending::keep(visit, upload, &state, form).await?;
+    if !typed.error.is_empty() {
+        return read_again(visit, upload, form, "dry", (typed.settings, typed.error)).await;
+    }
+    let settings = typed.settings.clone();
+    let sent = send(visit, upload, JobKind::DryRun, typed, &request_id(form, "dry")).await?;
+    upload.update(|state| state.warning = warning.to_owned());
+    if !upload.is_table || settings.columns.is_empty() {
+        return Ok(sent);
+    }
+    let mut kept = KeptMappings::read(headers, &visit.caller.name);
+    kept.keep_last(&state.names, &settings.map_file(&state.names));
+    Ok(values::with_kept(sent, visit, &upload.tenant, &kept))
+}
+
+/// Begins the import that the last dry run showed. A form with other columns or options makes a dry
+/// run by them first.
 pub async fn import(
     visit: Visit,
+    headers: HeaderMap,
     Path((tenant, number)): Path<(String, ShortId)>,
     form: Form,
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
     let is_shown = form.get("dry_run") == state_id(&state);
-    let request_id = form.get("request_id");
-    let is_repeated = state.job.is_some_and(|job| job.request_id == request_id);
-    let shown = state.dry_run.filter(|_| is_shown);
+    let id = request_id(&form, "run");
+    let is_repeated = !id.is_empty() && state.job.as_ref().is_some_and(|job| job.request_id == id);
+    let shown = state.dry_run.clone().filter(|_| is_shown);
     let options = match shown {
         Some(dry_run) => dry_run.options.clone(),
         None if is_repeated => return Ok(redirect(&path(&visit, &upload))),
@@ -66,7 +87,12 @@ pub async fn import(
             return Err(Failure::Form(message.to_owned()));
         }
     };
-    send(&visit, &upload, JobKind::Import, options, &form).await
+    let typed = Typed::of(&state, &form);
+    if typed.is_read_anew || typed.options != options || !typed.error.is_empty() {
+        return check(&visit, &headers, &upload, &form, CHECK_AGAIN).await;
+    }
+    mending::keep(&visit, &upload, &state, &form).await?;
+    send(&visit, &upload, JobKind::Import, typed, &id).await
 }
 
 /// The id of the dry run that is shown.
@@ -78,18 +104,19 @@ async fn send(
     visit: &Visit,
     upload: &Arc<Upload>,
     kind: JobKind,
-    options: ImportOptions,
-    form: &Form,
+    typed: Typed,
+    request_id: &str,
 ) -> Page {
     let state = upload.snapshot();
     if !matches!(state.reading, Some(Ok(_))) {
         return Err(Failure::Form("The file is not read yet: choose its columns.".to_owned()));
     }
     let definitions = files::definitions(visit, &upload.tenant).await?;
-    let given = match upload.is_table {
+    let is_read_first = upload.is_table && typed.is_read_anew;
+    let given = match upload.is_table && !is_read_first {
         true => {
             let mut given = state.settings.map_file(&state.names).given().map_err(Failure::Form)?;
-            given.options.definitions = definitions;
+            given.options.definitions.clone_from(&definitions);
             Some(given)
         }
         false => None,
@@ -97,19 +124,25 @@ async fn send(
     let uploads = &visit.session.uploads;
     let plan = Plan {
         client: visit.client(&upload.tenant),
-        options,
+        options: typed.options,
         given,
         rejects: uploads.rejects_file().map_err(Failure::Form)?,
         operation_id: format!("import-{}", Uuid::now_v7()),
     };
-    if let Some(job) = uploads.begin(upload, kind, form.get("request_id"))? {
+    if let Some(job) = uploads.begin(upload, kind, request_id)? {
         upload.update(|state| {
             state.import = None;
             if kind == JobKind::DryRun {
                 state.dry_run = None;
             }
         });
-        tokio::spawn(imports::transfer(upload.clone(), job, plan));
+        let upload = upload.clone();
+        if is_read_first {
+            let work = imports::read_and_check(upload, job, typed.settings, definitions, plan);
+            tokio::spawn(work);
+        } else {
+            tokio::spawn(imports::transfer(upload, job, plan));
+        }
     }
     Ok(redirect(&path(visit, upload)))
 }

@@ -97,14 +97,18 @@ pub fn remarks(reading: &Reading) -> Vec<String> {
         ));
     }
     for (region, count) in &tally.national {
+        let by_row = tally.national_by_row.get(region).copied().unwrap_or_default();
         let region = if region.is_empty() { "no country" } else { region };
         let guess = match reading.is_region_guessed {
             true => ", which is a guess: choose another country above if it is wrong",
             false => "",
         };
-        remarks.push(format!(
-            "{count} phone numbers in national form are read as of {region}{guess}."
-        ));
+        let counts = [(by_row, ""), (count.saturating_sub(by_row), guess)];
+        for (count, guess) in counts.into_iter().filter(|(count, _)| *count > 0) {
+            remarks.push(format!(
+                "{count} phone numbers in national form are read as of {region}{guess}."
+            ));
+        }
     }
     if tally.without_prefix > 0 {
         remarks.push(format!(

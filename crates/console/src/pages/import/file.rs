@@ -72,6 +72,23 @@ struct FilePage {
     values: Vec<ValueView>,
     countries: Vec<&'static str>,
     groups: Vec<GroupView>,
+    /// The number of other groups, and of their rows.
+    more_groups: usize,
+    more_rows: u64,
+    /// The id of the outcome with the groups.
+    outcome_id: String,
+    /// What is said of the form that was sent last.
+    warning: String,
+    /// The files of corrected rows: their ids and names.
+    mended: Vec<(ShortId, String)>,
+}
+
+impl FilePage {
+    /// Whether the encoding is one of the list, or none was chosen.
+    fn has_listed_encoding(&self) -> bool {
+        let own = &self.settings.encoding;
+        own.is_empty() || ENCODINGS.iter().any(|known| known.eq_ignore_ascii_case(own))
+    }
 }
 
 /// The steps of an import.
@@ -159,6 +176,10 @@ pub async fn page(
         let ids = dry_run.changes.iter().map(|change| &*change.user_id);
         page.people = People::read(&visit.client(&tenant), ids).await;
     }
+    let owners = page.groups.iter().flat_map(|group| &group.rows);
+    let owners: Vec<_> = owners.filter_map(|row| Some(row.owner.as_ref()?.id.clone())).collect();
+    let people = People::read(&visit.client(&tenant), owners.iter().map(String::as_str)).await;
+    GroupView::name_owners(&mut page.groups, &people);
     if page.import.as_ref().is_some_and(|import| import.has_changed()) {
         page.undoings = Undoings::read(&visit.client(&tenant)).await;
     }
@@ -190,6 +211,10 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         None => (None, String::new()),
     };
     let last = state.import.as_ref().or(state.dry_run.as_ref());
+    let (more_groups, more_rows) = last.map(|last| GroupView::others(last)).unwrap_or_default();
+    let open = visit.session.uploads.of_tenant(&upload.tenant);
+    let is_open = |number| open.iter().any(|other| other.number == number);
+    let mended = state.mended.iter().filter(|(number, _)| is_open(*number)).cloned().collect();
     let read = reading.as_deref();
     let values = read.map(|read| ValueView::of(read, &state.settings)).unwrap_or_default();
     FilePage {
@@ -204,6 +229,11 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         countries: values::countries(&values),
         values,
         groups: last.map(|outcome| GroupView::of(outcome)).unwrap_or_default(),
+        more_groups,
+        more_rows,
+        outcome_id: last.map(|outcome| outcome.operation_id.clone()).unwrap_or_default(),
+        warning: state.warning.clone(),
+        mended,
         path: path(visit, upload),
         name: upload.name.clone(),
         size: bytes(upload.file.bytes()),

@@ -9,6 +9,7 @@ mod files;
 mod form_body;
 mod mending;
 mod session_files;
+mod typed;
 mod values;
 
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub fn router() -> Router<Arc<Shared>> {
         .route("/import", get(files::page).merge(upload))
         .route("/import/{number}", get(file::page))
         .route("/import/{number}/columns", post(actions::read))
-        .route("/import/{number}/values", post(values::set))
+        .route("/import/{number}/values", post(actions::read))
         .route("/import/{number}/kept", post(values::keep))
         .route("/import/{number}/mend", post(mending::mend))
         .route("/import/{number}/dry-run", post(actions::dry_run))

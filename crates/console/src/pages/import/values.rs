@@ -1,15 +1,13 @@
 //! What the values of columns mean that are not understood, and mappings that the browser keeps.
 
-use std::sync::Arc;
-
 use axum::body::Body;
 use http::header::SET_COOKIE;
 use http::{HeaderMap, Response};
 use polynym_table::{FewValues, likely_region, region_names};
 
-use super::files;
 use super::session_files::{path, upload};
-use crate::imports::{self, JobKind, KeptMappings, Reading, Settings, SpecialValue, Upload, shown};
+use super::typed::{Typed, read_again};
+use crate::imports::{KeptMappings, Reading, Settings, SpecialValue, shown};
 use crate::prelude::*;
 use crate::short_id::ShortId;
 
@@ -64,37 +62,6 @@ pub fn countries(values: &[ValueView]) -> Vec<&'static str> {
     if is_needed { names.collect() } else { Vec::new() }
 }
 
-/// Reads the file again with the meanings of a form.
-pub async fn set(
-    visit: Visit,
-    Path((tenant, number)): Path<(String, ShortId)>,
-    form: Form,
-) -> Page {
-    let upload = upload(&visit, &tenant, number)?;
-    let state = upload.snapshot();
-    let Some(Ok(reading)) = &state.reading else { return Err(Failure::FileGone) };
-    let kind = |column: &str| {
-        let found = reading.kinds.iter().find(|(known, _)| known == column);
-        found.map(|(_, kind)| *kind)
-    };
-    let settings = state.settings.with_values(&form, kind).map_err(Failure::Form)?;
-    read_again(&visit, &upload, settings, form.get("request_id")).await
-}
-
-async fn read_again(
-    visit: &Visit,
-    upload: &Arc<Upload>,
-    settings: Settings,
-    request_id: &str,
-) -> Page {
-    let definitions = files::definitions(visit, &upload.tenant).await?;
-    if let Some(job) = visit.session.uploads.begin(upload, JobKind::Read, request_id)? {
-        let kept = KeptMappings::default();
-        tokio::spawn(imports::inspect(upload.clone(), job, settings, definitions, kept));
-    }
-    Ok(redirect(&path(visit, upload)))
-}
-
 /// Keeps the columns of a file by a name, uses those that were kept, or removes them.
 pub async fn keep(
     visit: Visit,
@@ -104,23 +71,26 @@ pub async fn keep(
 ) -> Page {
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
+    let typed = Typed::of(&state, &form);
     let mut kept = KeptMappings::read(&headers, &visit.caller.name);
-    let name = form.get("name");
+    let read = |settings| read_again(&visit, &upload, &form, "kept", (settings, typed.error));
     match form.get("action") {
         "use" => {
             let own = kept.named(form.get("kept")).ok_or_else(gone)?;
             let form_settings = Settings::of(&own.file, &state.names);
             let Settings { encoding, separator, .. } = state.settings;
-            let settings = Settings { encoding, separator, ..form_settings };
-            return read_again(&visit, &upload, settings, form.get("request_id")).await;
+            return read(Settings { encoding, separator, ..form_settings }).await;
         }
         "remove" => kept.remove(form.get("kept")),
         _ => {
-            let file = state.settings.map_file(&state.names);
-            kept.keep(name, &state.names, &file).map_err(Failure::Form)?;
+            let file = typed.settings.map_file(&state.names);
+            kept.keep(form.get("name"), &state.names, &file).map_err(Failure::Form)?;
         }
     }
-    let response = redirect(&path(&visit, &upload));
+    let response = match typed.is_read_anew {
+        true => read(typed.settings).await?,
+        false => redirect(&path(&visit, &upload)),
+    };
     Ok(with_kept(response, &visit, &tenant, &kept))
 }
 

@@ -62,6 +62,8 @@ pub struct Conflict {
     pub field: String,
     /// Whether it is an attribute.
     pub is_attribute: bool,
+    /// Whether it is about the primary mark alone: both identities stay.
+    pub is_mark: bool,
     /// The value that stays.
     pub kept: String,
     /// The value that is dropped.
@@ -159,6 +161,7 @@ fn conflict(conflict: &v1::merge_preview::Conflict) -> Conflict {
     Conflict {
         field: label(&conflict.field),
         is_attribute: conflict.field.starts_with("attributes."),
+        is_mark: conflict.field.starts_with("primary."),
         kept: text(&conflict.kept),
         dropped: text(&conflict.dropped),
     }

@@ -13,7 +13,9 @@ use super::subject::{subject, undo_until, undo_window};
 use crate::change::Version;
 use crate::context::with_reason;
 use crate::prelude::*;
+use crate::session::Message;
 use crate::views::event::EventView;
+use crate::views::person::{Person, merged_name};
 
 #[derive(Template)]
 #[template(path = "pages/merging/merge.html")]
@@ -128,15 +130,29 @@ pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: For
         ..Default::default()
     };
     match client.registry().merge_users(with_reason(request, form.get("reason"))?).await {
-        Ok(_) => {
-            let home = visit.frame(&tenant).home();
-            Ok(redirect(&format!("{home}/users/{id}?merged={other}")))
+        Ok(answer) => {
+            let name = UserView::of(&secondary.user).title().to_owned();
+            let known = Some(name).filter(|_| is_separate);
+            let name = match known {
+                Some(name) => Some(name),
+                None => merged_name(&client, &other).await,
+            };
+            let path = format!("{}/users/{id}", visit.frame(&tenant).home());
+            let link = (format!("{path}/unmerge/{other}"), "Undo the merge");
+            let people = vec![named(&id, answer.user.as_ref()), Person::named(&other, name)];
+            let message = Message { people, link: Some(link), ..Message::done("merged", "") };
+            Ok(visit.done(&path, message))
         }
         Err(error) if error.reason() == "ETAG_MISMATCH" => {
             conflict(&visit, &tenant, [&id, &other], keep, seen, &form).await
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// A user by its title.
+pub fn named(id: &str, user: Option<&v1::User>) -> Person {
+    Person::named(id, user.map(|user| UserView::of(user).title().to_owned()))
 }
 
 /// The preview again, with what changed since the person looked.

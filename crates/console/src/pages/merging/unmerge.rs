@@ -9,6 +9,7 @@ use uuid::Uuid;
 use v1::UnmergeUsersRequest;
 use v1::unmerge_users_response::NotRestored;
 
+use super::merge::named;
 use super::subject::subject;
 use crate::change::Version;
 use crate::context::with_reason;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 use crate::form::{Form, Path};
 use crate::frame::Frame;
 use crate::render::{Page, redirect, render, render_with_status};
+use crate::session::Message;
 use crate::views::event::EventView;
 use crate::views::{Commands, UserView, identity};
 use crate::visit::Visit;
@@ -64,9 +66,11 @@ pub async fn apply(visit: Visit, Path((tenant, id, other)): Path<Ids>, form: For
         ..Default::default()
     };
     match client.registry().unmerge_users(with_reason(request, form.get("reason"))?).await {
-        Ok(_) => {
-            let home = visit.frame(&tenant).home();
-            Ok(redirect(&format!("{home}/users/{other}?unmerged={id}")))
+        Ok(answer) => {
+            let path = format!("{}/users/{other}", visit.frame(&tenant).home());
+            let primary = subject(&client, &id).await.ok().map(|subject| subject.user);
+            let people = vec![named(&other, answer.user.as_ref()), named(&id, primary.as_ref())];
+            Ok(visit.done(&path, Message { people, ..Message::done("unmerged", "") }))
         }
         Err(error) if error.reason() == "ETAG_MISMATCH" => {
             let changes = seen.changes_since(&client, &id).await;

@@ -8,6 +8,7 @@ use v1::{Tenant, UpdateTenantRequest};
 
 use super::conflict::{self, Conflict, Refusal, Seen, update};
 use crate::prelude::*;
+use crate::session::Message;
 
 /// The definitions of a page, and the names.
 const PAGE_SIZE: usize = 25;
@@ -209,7 +210,9 @@ pub async fn submit(visit: Visit, Path(name): Path<String>, form: Form) -> Page 
     };
     let attempt = match update(&client, request).await {
         Ok(_) => {
-            return Ok(redirect(&format!("{}/policies/attributes", visit.frame(&name).home())));
+            let list = format!("{}/policies/attributes", visit.frame(&name).home());
+            let text = "The definition of the attribute is saved.";
+            return Ok(visit.done(&list, Message::done("defined", text)));
         }
         Err(Refusal::Conflict) => Attempt {
             status: StatusCode::CONFLICT,

@@ -10,6 +10,7 @@ use polynym_proto::v1::{
 use super::conflict::{Refusal, update};
 use super::list::with_error;
 use crate::prelude::*;
+use crate::session::Message;
 
 /// Creates a tenant with the default policies, and leads to them.
 pub async fn create(visit: Visit, form: Form) -> Page {
@@ -40,7 +41,9 @@ pub async fn create(visit: Visit, form: Form) -> Page {
         }
         Err(error) => return refused(&visit, name, error.into()).await,
     }
-    Ok(redirect(&format!("{}/policies?done=created", visit.frame(name).home())))
+    let text = "The tenant is created. These are its policies.";
+    let policies = format!("{}/policies", visit.frame(name).home());
+    Ok(visit.done(&policies, Message::done("created", text)))
 }
 
 async fn refused(visit: &Visit, name: &str, refusal: Refusal) -> Page {

@@ -5,8 +5,9 @@ use polynym_proto::v1::{Policies, UpdateTenantRequest};
 use prost_types::FieldMask;
 
 use super::conflict::{self, Refusal, Seen, update};
-use super::policies_page::{Shown, show};
+use super::policies_page::{SAVED, Shown, show};
 use crate::prelude::*;
+use crate::session::Message;
 
 /// Saves the policy at a path. If the server refuses it, shows what was typed: `shown` makes that
 /// of the reason, which is empty after a conflict.
@@ -28,8 +29,8 @@ pub async fn save(
     };
     let shown = match update(&client, request).await {
         Ok(_) => {
-            let address = format!("{}/policies?done=saved", visit.frame(name).home());
-            return Ok(redirect(&address));
+            let address = format!("{}/policies", visit.frame(name).home());
+            return Ok(visit.done(&address, Message::done("saved", SAVED)));
         }
         Err(Refusal::Conflict) => {
             let conflict = Some(seen.conflict(&client).await?);

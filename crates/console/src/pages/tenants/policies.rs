@@ -6,38 +6,22 @@ use polynym_access::Role;
 use polynym_presentation::policy::POLICIES;
 use polynym_proto::v1::{Tenant, UpdateTenantRequest};
 use prost_types::FieldMask;
-use serde::Deserialize;
 
 use super::conflict::{self, Refusal, Seen, update};
-use super::policies_page::{Shown, show};
+use super::policies_page::{SAVED, Shown, show};
 use super::policy_form::{FieldView, Typed};
 use super::review;
 use crate::failure::Failure;
-use crate::form::{Form, Path, Query};
+use crate::form::{Form, Path};
 use crate::render::{Page, redirect};
+use crate::session::Message;
 use crate::visit::Visit;
 
-/// The query of the page.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub struct Parameters {
-    done: String,
-}
-
 /// The policies.
-pub async fn page(
-    visit: Visit,
-    Path(name): Path<String>,
-    Query(Parameters { done }): Query<Parameters>,
-) -> Page {
+pub async fn page(visit: Visit, Path(name): Path<String>) -> Page {
     visit.require(Role::Viewer)?;
     let tenant = conflict::tenant(&visit.client(&name)).await?;
-    let note = match &*done {
-        "created" => "The tenant is created. These are its policies.",
-        "saved" => "The policies are saved.",
-        _ => "",
-    };
-    Ok(show(&visit, &tenant, Shown { note, ..Shown::default() }))
+    Ok(show(&visit, &tenant, Shown::default()))
 }
 
 /// Reviews what was typed or, after the review, saves it.
@@ -63,7 +47,7 @@ pub async fn submit(visit: Visit, Path(name): Path<String>, form: Form) -> Page 
         ..Default::default()
     };
     match update(&client, request).await {
-        Ok(_) if is_reviewed => Ok(redirect(&format!("{address}?done=saved"))),
+        Ok(_) if is_reviewed => Ok(visit.done(&address, Message::done("saved", SAVED))),
         Ok(_) => review::page(&visit, &client, &name, &form, &typed).await,
         Err(refusal) => refused(&visit, &name, typed, &seen, refusal).await,
     }

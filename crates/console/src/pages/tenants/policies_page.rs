@@ -16,6 +16,9 @@ use crate::views::{Commands, Time};
 use crate::visit::Visit;
 use crate::words::filters;
 
+/// The message of every form of policies.
+pub const SAVED: &str = "The policies are saved.";
+
 #[derive(Template)]
 #[template(path = "pages/tenants/policies.html")]
 struct PoliciesPage {
@@ -29,13 +32,18 @@ struct PoliciesPage {
     seen: Seen,
     error: String,
     conflict: Option<Conflict>,
-    /// What was done before the page was opened.
-    note: &'static str,
     /// Since when older events are being removed.
     removing: Option<Time>,
     /// Since when the history is complete.
     since: Option<Time>,
     commands: Commands,
+}
+
+impl PoliciesPage {
+    /// Whether something that was typed is refused.
+    fn has_error(&self) -> bool {
+        ![&self.error, &self.handles.error, &self.regions.error].iter().all(|text| text.is_empty())
+    }
 }
 
 /// What is shown in place of the current policies.
@@ -47,7 +55,6 @@ pub struct Shown {
     pub regions: Option<RegionsView>,
     pub error: String,
     pub conflict: Option<Conflict>,
-    pub note: &'static str,
 }
 
 /// The page of a tenant.
@@ -67,7 +74,6 @@ pub fn show(visit: &Visit, tenant: &Tenant, shown: Shown) -> Response<Body> {
             tenant: TenantView::of(tenant),
             error: shown.error,
             conflict: shown.conflict,
-            note: shown.note,
             removing: Time::of(policies.history_change_time.as_ref()),
             since: Time::of(policies.history_since_time.as_ref()),
             commands: Commands::new(&cli, "AdminService/GetTenant", &request),

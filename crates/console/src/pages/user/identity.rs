@@ -8,6 +8,7 @@ use v1::{
 };
 
 use super::shared_parts::{policies, user_id};
+use crate::change::done;
 use crate::change::identifier_fields::{self, KINDS};
 use crate::prelude::*;
 use crate::short_id::ShortId;
@@ -85,11 +86,11 @@ pub async fn replace(change: UserChange) -> Page {
 /// longer.
 pub async fn show(form: UserForm) -> Page {
     let (frame, user, client) = (form.frame(), UserView::of(&form.user), form.client());
-    let UserForm { tenant, user: own, draft, .. } = form;
+    let UserForm { visit, tenant, user: own, draft } = form;
     let text = draft.form.get("identity").to_owned();
     let found = own.identities.iter().find(|one| identity::text(one.identifier.as_ref()) == text);
     let Some(found) = found else {
-        return Ok(redirect(&format!("{}/users/{}?done=gone", frame.home(), user.id)));
+        return Ok(visit.done(&format!("{}/users/{}", frame.home(), user.id), done("gone")));
     };
     let verified = if found.verify_time.is_some() { "no" } else { "yes" };
     let change = Form::of(&[("identity", &text), ("verified", verified)]);

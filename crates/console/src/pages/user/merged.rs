@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use locality_uuid::LocalityId;
+use futures_util::future::join_all;
 use polynym_client::Client;
 use polynym_presentation::duration;
 use polynym_proto::v1;
@@ -13,7 +13,7 @@ use v1::list_history_request::User as Subject;
 use v1::{EventType, ListHistoryRequest};
 
 use super::shared_parts::policies;
-use crate::views::person::Person;
+use crate::views::person::{Person, merged_name};
 use crate::views::{Time, identity};
 
 /// The maximum number of merges and undone merges that are read.
@@ -26,12 +26,14 @@ const MAX_IDENTITIES: usize = 3;
 /// A user that was merged into another.
 pub struct MergedView {
     pub id: String,
-    /// The first identity that it brought along; the beginning of its id if it had none.
+    /// Its name; the first identity that it brought along if it had none, or else the beginning of
+    /// its id.
     pub name: String,
     pub time: Option<Time>,
     pub caller: String,
-    /// Identities that it brought along.
+    /// Identities that it brought along, and the number of the others.
     pub identities: Vec<String>,
+    pub more: usize,
     /// Until when the merge can be undone; none if it cannot.
     pub undo_until: Option<Time>,
 }
@@ -54,14 +56,13 @@ pub async fn users(client: &Client, id: &str, may_view: bool) -> Vec<MergedView>
         return Vec::new();
     }
     let window = duration::of(policies(client).await.undo_window);
-    merges(page.events, window, SystemTime::now())
-}
-
-/// The user with the id in an address who was just merged into another, by the name in its list.
-pub fn just_merged(merged: &[MergedView], id: &str) -> Option<Person> {
-    let unknown = Person::unknown(&id.parse::<LocalityId>().ok()?.to_string());
-    let known = merged.iter().find(|user| user.id == unknown.id);
-    Some(known.map_or(unknown.clone(), |user| Person { name: user.name.clone(), ..unknown }))
+    let mut merged = merges(page.events, window, SystemTime::now());
+    let names = merged.iter().map(|user| merged_name(client, &user.id));
+    let names = join_all(names).await;
+    for (user, name) in merged.iter_mut().zip(names) {
+        user.name = name.unwrap_or_else(|| std::mem::take(&mut user.name));
+    }
+    merged
 }
 
 /// The merges among events, the latest first, that were not undone.
@@ -90,7 +91,9 @@ fn view(event: &v1::Event, set: &v1::ChangeSet, window: Duration, now: SystemTim
     let gained = set.identities.iter().filter(|change| change.before.is_none());
     let identities = gained.filter_map(|change| change.after.as_ref());
     let identities = identities.map(|one| identity::value(one.identifier.as_ref()));
-    let identities: Vec<_> = identities.take(MAX_IDENTITIES).collect();
+    let mut identities: Vec<_> = identities.collect();
+    let more = identities.len().saturating_sub(MAX_IDENTITIES);
+    identities.truncate(MAX_IDENTITIES);
     let unknown = Person::unknown(&set.other_user_id);
     let until = event.time.and_then(|time| SystemTime::try_from(time).ok()).map(|t| t + window);
     let until = until.filter(|until| *until > now).map(Timestamp::from);
@@ -100,6 +103,7 @@ fn view(event: &v1::Event, set: &v1::ChangeSet, window: Duration, now: SystemTim
         caller: event.caller.clone(),
         name: identities.first().cloned().unwrap_or(unknown.name),
         identities,
+        more,
         undo_until: Time::of(until.as_ref()),
     }
 }

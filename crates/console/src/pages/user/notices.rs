@@ -13,8 +13,8 @@ use v1::{
     SendNoticeRequest,
 };
 
-use super::shared_parts::{self, ROWS, user_id};
-use crate::change::problem;
+use super::shared_parts::{ROWS, user_id};
+use crate::change::{done, problem};
 use crate::prelude::*;
 use crate::views::user::attribute;
 
@@ -28,7 +28,6 @@ const MAX_DAYS: u64 = 3_650;
 struct InboxPage {
     frame: Frame,
     user: UserView,
-    done: String,
     shown: Shown,
     notices: Vec<NoticeView>,
     /// The time of the latest notice on the page, for marking those up to it.
@@ -75,8 +74,6 @@ pub struct Shown {
     /// The notice that is shown as a whole.
     #[serde(default)]
     open: String,
-    #[serde(default)]
-    done: String,
 }
 
 /// The inbox.
@@ -107,7 +104,6 @@ pub async fn page(
         frame,
         pager: shown.after.pager(&begin, list.notices.len(), &list.next_page_token),
         here: shown.after.address(&begin),
-        done: shared_parts::done(&shown.done),
         notices: list.notices.iter().map(|notice| NoticeView::of(notice, &shown.open)).collect(),
         latest: time::text(latest),
         unread: count.unread,
@@ -173,12 +169,12 @@ pub async fn delete(change: UserChange) -> Page {
 }
 
 /// Leads to the inbox. A notice that is gone already is no failure.
-fn to_inbox<A>(change: &UserChange, outcome: Result<A, Error>, done: &str) -> Page {
+fn to_inbox<A>(change: &UserChange, outcome: Result<A, Error>, name: &'static str) -> Page {
     match outcome {
         Err(error) if error.reason() != "NOTICE_NOT_FOUND" => Err(error.into()),
         _ => {
             let path = format!("{}/users/{}", change.home(), user_id(&change.id)?);
-            Ok(redirect(&format!("{path}/inbox?done={done}")))
+            Ok(change.visit.done(&format!("{path}/inbox"), done(name)))
         }
     }
 }
@@ -202,7 +198,10 @@ pub async fn send(change: UserChange) -> Page {
         Some(Outcome::Error(error)) => {
             change.correct(Problem::form("", &error.message), show).await
         }
-        _ => Ok(redirect(&format!("{}/inbox?done=sent", change.user_path(&change.id)))),
+        _ => {
+            let inbox = format!("{}/inbox", change.user_path(&change.id));
+            Ok(change.visit.done(&inbox, done("sent")))
+        }
     }
 }
 

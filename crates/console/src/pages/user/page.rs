@@ -1,16 +1,16 @@
 //! A user: identities, attributes, merged users, and what can be done.
 
-use locality_uuid::LocalityId;
 use polynym_client::{Client, Kind};
 use polynym_proto::v1::{CountUnreadRequest, GetUserRequest};
 use serde::Deserialize;
 
 use super::merged::{self, MergedView};
 use super::namesakes;
-use super::shared_parts::{self, Part};
+use super::shared_parts::Part;
+use super::undo;
 use crate::prelude::*;
+use crate::session::Message;
 use crate::views::identity::IdentityView;
-use crate::views::person::{People, Person};
 use crate::views::user::AttributeView;
 
 #[derive(Template)]
@@ -20,16 +20,8 @@ struct UserPage {
     user: UserView,
     identities: Part<IdentityView>,
     attributes: Part<AttributeView>,
-    /// A message about the change that was just made; may be empty.
-    done: String,
-    /// The operation by which that can be undone; empty if it cannot.
-    operation: String,
     /// The id of the merged user that was asked for; empty if it is this one.
     merged_from: String,
-    /// A user that was just merged into this one.
-    just_merged: Option<Person>,
-    /// The user from whom this one was just separated.
-    just_unmerged: Option<Person>,
     /// The users that were merged into this one.
     merged: Vec<MergedView>,
     /// Other users of the name that the user just got.
@@ -48,17 +40,6 @@ struct PurgedPage {
 /// The query of the page.
 #[derive(Default, Deserialize)]
 pub struct Shown {
-    #[serde(default)]
-    done: String,
-    /// The operation of that change.
-    #[serde(default)]
-    operation: String,
-    /// The id of a user that was just merged into this one.
-    #[serde(default)]
-    merged: String,
-    /// The id of the user from whom this one was just separated.
-    #[serde(default)]
-    unmerged: String,
     /// The first identity to show.
     #[serde(default)]
     identities: usize,
@@ -82,8 +63,10 @@ pub async fn page(
         merged::users(&client, &request.user_id, may_view),
         unread(&client, &request.user_id, may_view),
     );
+    let mut message = visit.message();
+    let done = message.as_ref().map(|message| message.code);
     let answer = match answer {
-        Err(error) if error.kind() == Kind::NotFound && shown.done == "purged" => {
+        Err(error) if error.kind() == Kind::NotFound && done == Some("purged") => {
             return Ok(render(&PurgedPage { frame: visit.frame(&tenant) }));
         }
         answer => answer?,
@@ -92,22 +75,21 @@ pub async fn page(
     if let Ok(own) = user.id.parse() {
         visit.session.seen.add(&tenant, own);
     }
-    let namesakes = match &*shown.done {
-        "created" | "renamed" if may_view => namesakes::of(&client, &user).await,
+    let namesakes = match done {
+        Some("created" | "renamed") if may_view => namesakes::of(&client, &user).await,
         _ => Vec::new(),
     };
+    if let Some(message) = &mut message {
+        check_undo(&visit, &client, &tenant, message).await;
+    }
     let identities = std::mem::take(&mut user.identities);
     let attributes = std::mem::take(&mut user.attributes);
     let cli = ["user", "get", &request.user_id, "--tenant", &tenant];
     let commands = Commands::from_request(&cli, &request);
     Ok(render(&UserPage {
-        frame: visit.frame(&tenant),
+        frame: visit.frame(&tenant).with_message(message),
         identities: Part::new(identities, shown.identities),
         attributes: Part::new(attributes, shown.attributes),
-        done: shared_parts::done(&shown.done),
-        operation: shown.operation,
-        just_merged: merged::just_merged(&merged, &shown.merged),
-        just_unmerged: just_unmerged(&client, &shown.unmerged).await,
         merged_from: answer.merged_from,
         merged,
         namesakes,
@@ -117,10 +99,15 @@ pub async fn page(
     }))
 }
 
-/// The user with the id in an address from whom another was just separated.
-async fn just_unmerged(client: &Client, id: &str) -> Option<Person> {
-    id.parse::<LocalityId>().ok()?;
-    Some(People::read(client, [id]).await.person(id))
+/// Removes the undo of a message unless it would undo something: a form can be sent again after its
+/// change was undone, and a tenant may keep no history.
+async fn check_undo(visit: &Visit, client: &Client, tenant: &str, message: &mut Message) {
+    let Some((_, operation)) = &message.undo else { return };
+    let is_open = visit.caller.role >= Role::Admin
+        && undo::would_undo(client, tenant, operation).await.unwrap_or(false);
+    if !is_open {
+        message.undo = None;
+    }
 }
 
 /// The number of unread notices; 0 if the caller may not know.

@@ -1,10 +1,9 @@
-//! What the pages of a user share: parts of lists, sentences about what was done, and searches.
+//! What the pages of a user share: parts of lists and searches.
 
 use std::time::SystemTime;
 
 use locality_uuid::LocalityId;
 use polynym_client::Client;
-use polynym_presentation::action::Action;
 use polynym_presentation::duration;
 use serde::Deserialize;
 
@@ -56,32 +55,6 @@ impl Origin {
     }
 }
 
-/// What was done, by its name in the address.
-const DONE: [(&str, &str); 16] = [
-    ("created", "The user was created."),
-    ("renamed", "The display name was changed."),
-    ("linked", "The identity was linked."),
-    ("unlinked", "The identity was unlinked."),
-    ("replaced", "The identity was replaced."),
-    ("moved", "The identity was moved to this user."),
-    ("verified", "The identity is marked as verified."),
-    ("unverified", "The identity is marked as not verified."),
-    ("primary", "The identity is the primary one of its kind."),
-    ("set", "The attribute was set."),
-    ("removed", "The attribute was removed."),
-    ("sent", "The notice was sent."),
-    ("read", "The notices are marked as read."),
-    ("removed-notice", "The notice was deleted."),
-    ("undone", "The change was undone."),
-    ("gone", "The user no longer has this identity."),
-];
-
-/// The sentence about what was done; empty if nothing was.
-pub fn done(name: &str) -> String {
-    let known = DONE.iter().find(|(known, _)| *known == name);
-    known.map(|(_, text)| (*text).to_owned()).or_else(|| Action::sentence(name)).unwrap_or_default()
-}
-
 /// The id of a user in an address.
 ///
 /// # Errors
@@ -116,7 +89,5 @@ mod tests {
         let last = Part::new(all.clone(), 50);
         assert_eq!((last.rows.len(), last.previous(), last.next()), (10, Some(25), None));
         assert_eq!(Part::new(all, 999).rows[0], 0);
-        assert_eq!(done("linked"), "The identity was linked.");
-        assert_eq!(done("<script>"), "");
     }
 }

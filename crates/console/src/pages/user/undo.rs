@@ -7,7 +7,7 @@ use polynym_client::Client;
 use tokio::time::timeout;
 
 use super::shared_parts::user_id;
-use crate::change::OWN_OPERATION;
+use crate::change::{OWN_OPERATION, done};
 use crate::prelude::*;
 
 /// The most events of one change: those of the users whom it concerned.
@@ -26,14 +26,48 @@ pub async fn undo(visit: Visit, Path((tenant, id)): Path<(String, String)>, form
     }
     let (client, home) = (visit.client(&tenant), visit.frame(&tenant).home());
     let undone = timeout(TIMEOUT, is_undone(&client, &tenant, operation)).await;
-    Ok(match undone.unwrap_or(Ok(false))? {
-        true => redirect(&format!("{home}/users/{id}?done=undone")),
-        false => redirect(&format!("{home}/operations/{operation}/undo")),
+    Ok(match undone.unwrap_or(Ok(Undone::Partly))? {
+        Undone::Wholly => visit.done(&format!("{home}/users/{id}"), done("undone")),
+        Undone::Nothing => return Err(Failure::NotFound),
+        Undone::Partly => redirect(&format!("{home}/operations/{operation}/undo")),
     })
 }
 
-/// Undoes a change. Returns whether all of it is undone.
-async fn is_undone(client: &Client, tenant: &str, operation: &str) -> Result<bool, Failure> {
+/// How far an operation is undone.
+enum Undone {
+    Wholly,
+    /// Some users stay as they are, or it was undone before.
+    Partly,
+    /// There is no such operation.
+    Nothing,
+}
+
+/// Whether undoing an operation would change somebody.
+///
+/// # Errors
+/// The API fails.
+pub async fn would_undo(client: &Client, tenant: &str, operation: &str) -> Result<bool, Failure> {
+    let Some(request) = request(client, tenant, operation).await? else { return Ok(false) };
+    let request = v1::UndoOperationRequest { validate_only: true, ..request };
+    let answered = timeout(TIMEOUT, run(client, request)).await;
+    Ok(answered.unwrap_or(Ok((0, false)))?.0 > 0)
+}
+
+/// Undoes a change. Returns how far.
+async fn is_undone(client: &Client, tenant: &str, operation: &str) -> Result<Undone, Failure> {
+    let Some(request) = request(client, tenant, operation).await? else {
+        return Ok(Undone::Nothing);
+    };
+    let (reverted, is_whole) = run(client, request).await?;
+    Ok(if is_whole && reverted > 0 { Undone::Wholly } else { Undone::Partly })
+}
+
+/// The call that undoes an operation for all users whom it concerned; none if it concerned none.
+async fn request(
+    client: &Client,
+    tenant: &str,
+    operation: &str,
+) -> Result<Option<v1::UndoOperationRequest>, Failure> {
     let (tenant, operation_id) = (tenant.to_owned(), operation.to_owned());
     let request = v1::ListEventsRequest {
         tenant: tenant.clone(),
@@ -43,16 +77,18 @@ async fn is_undone(client: &Client, tenant: &str, operation: &str) -> Result<boo
     };
     let events = client.directory().list_events(request).await?.events;
     let users: BTreeSet<_> = events.into_iter().map(|event| event.user_id).collect();
-    if users.is_empty() {
-        return Ok(false);
-    }
     let user_ids = Vec::from_iter(users);
     let request = v1::UndoOperationRequest { tenant, operation_id, user_ids, ..Default::default() };
+    Ok(Some(request).filter(|request| !request.user_ids.is_empty()))
+}
+
+/// Undoes an operation. Returns the users who got their former values, and whether all did.
+async fn run(client: &Client, request: v1::UndoOperationRequest) -> Result<(i64, bool), Failure> {
     let mut answers = client.admin().undo_operation(request).await?;
     let (mut reverted, mut is_whole) = (0, true);
     while let Some(answer) = answers.message().await? {
         reverted = answer.reverted;
         is_whole &= answer.kept.is_empty();
     }
-    Ok(is_whole && reverted > 0)
+    Ok((reverted, is_whole))
 }

@@ -13,6 +13,7 @@ use super::access::{fixed, require_change, with_file};
 use super::list::{CredentialView, VALIDITIES, credential};
 use crate::console::Shared;
 use crate::prelude::*;
+use crate::session::Message;
 
 /// The maximum number of credentials that a page names.
 const MAX_NAMED: usize = 25;
@@ -37,11 +38,19 @@ impl Change {
         }
     }
 
-    /// The past participle, for the address of the page that follows.
+    /// The past participle.
     const fn done(self) -> &'static str {
         match self {
             Self::Extend => "extended",
             Self::Revoke => "revoked",
+        }
+    }
+
+    /// The sentence about what was done.
+    const fn sentence(self) -> &'static str {
+        match self {
+            Self::Extend => "The expiry is changed.",
+            Self::Revoke => "The credentials are revoked, and sessions with them have ended.",
         }
     }
 }
@@ -206,7 +215,8 @@ pub async fn apply(
         Err(error) => return Err(fixed(error)),
     }
     let frame = visit.server_frame(&chosen.t);
-    Ok(redirect(&frame.server_page("callers", &[("done", change.done())])))
+    let message = Message::done(change.done(), change.sentence());
+    Ok(visit.done(&frame.server_page("callers", &[]), message))
 }
 
 fn log(visit: &Visit, chosen: &Chosen, form: &Form, count: usize, what: &str, until: &str) {

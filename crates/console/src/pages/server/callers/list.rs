@@ -37,8 +37,6 @@ const DAY: u64 = 24 * 60 * 60;
 #[template(path = "pages/server/callers.html")]
 struct CallersPage {
     frame: Frame,
-    /// The change that led here, such as `ended`; empty for none.
-    note: &'static str,
     requires_credentials: bool,
     /// Whether the reader can change credentials here.
     may_change: bool,
@@ -105,8 +103,6 @@ impl CallerView {
 pub struct Parameters {
     /// The page. Its token is the name or the number in the last row of the page before.
     pub after: Trail,
-    /// The change that led here, such as `ended`; empty for none.
-    pub done: String,
     /// The tenant of the page before.
     pub t: String,
 }
@@ -115,7 +111,7 @@ pub struct Parameters {
 pub async fn page(
     State(shared): State<Arc<Shared>>,
     visit: Visit,
-    Query(Parameters { after, done, t }): Query<Parameters>,
+    Query(Parameters { after, t }): Query<Parameters>,
 ) -> Page {
     require_admin(&visit)?;
     let (may_change, fixed) = match require_change(&shared, &visit).await {
@@ -135,11 +131,6 @@ pub async fn page(
     Ok(render(&CallersPage {
         pager: after.pager(&frame.server_page("callers", &[]), callers.len(), &next),
         frame,
-        note: match &*done {
-            "extended" => "The expiry is changed.",
-            "revoked" => "The credentials are revoked, and sessions with them have ended.",
-            _ => "",
-        },
         may_change,
         fixed,
         requires_credentials: shared.access.requires_credentials(),

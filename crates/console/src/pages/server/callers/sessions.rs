@@ -10,7 +10,7 @@ use super::access::require_admin;
 use super::list::Parameters;
 use crate::console::Shared;
 use crate::prelude::*;
-use crate::session::Session;
+use crate::session::{Message, Session};
 
 /// The sessions of a page.
 const PAGE_SIZE: usize = 25;
@@ -19,7 +19,6 @@ const PAGE_SIZE: usize = 25;
 #[template(path = "pages/server/sessions.html")]
 struct SessionsPage {
     frame: Frame,
-    note: &'static str,
     sessions: Vec<SessionView>,
     pager: Pager,
 }
@@ -41,7 +40,7 @@ struct SessionView {
 pub async fn page(
     State(shared): State<Arc<Shared>>,
     visit: Visit,
-    Query(Parameters { after, done, t }): Query<Parameters>,
+    Query(Parameters { after, t }): Query<Parameters>,
 ) -> Page {
     require_admin(&visit)?;
     let before = after.token().parse().unwrap_or(u64::MAX);
@@ -53,7 +52,6 @@ pub async fn page(
     let frame = visit.server_frame(&t);
     let view = |(session, caller): &&(Arc<_>, Arc<_>)| view(&visit, session, caller);
     Ok(render(&SessionsPage {
-        note: if done == "ended" { "The session has ended." } else { "" },
         pager: after.pager(&frame.server_page("callers/sessions", &[]), shown.len(), &next),
         frame,
         sessions: shown.iter().map(view).collect(),
@@ -83,5 +81,6 @@ pub async fn end(State(shared): State<Arc<Shared>>, visit: Visit, form: Form) ->
         tracing::info!(caller = visit.caller.name, name = ended.caller_name(), "ended a session");
     }
     let frame = visit.server_frame(form.get("t"));
-    Ok(redirect(&frame.server_page("callers/sessions", &[("done", "ended")])))
+    let list = frame.server_page("callers/sessions", &[]);
+    Ok(visit.done(&list, Message::done("ended", "The session has ended.")))
 }
