@@ -119,7 +119,7 @@ async fn users_that_a_search_found_change_after_a_dry_run() {
     assert_eq!(tried.path, again.path, "the same form starts one dry run");
     let tried = ended(&mut browser, &tried.path).await;
     tried.assert_has(&["Dry run", ">completed<", "<dt>Would change</dt><dd>2</dd>"]);
-    tried.assert_has(&["<dt>Already so</dt><dd>1</dd>", "Apply to 2 users", ">ana</a>"]);
+    tried.assert_has(&["<dt>Already so</dt><dd>1</dd>", "Disable 2 users", ">ana</a>"]);
     assert!(!is_disabled(&mut client, &ids[0]).await);
 
     let apply = format!("{}/apply", tried.path);

@@ -378,22 +378,16 @@ impl<'m> Reading<'m> {
 
     /// The region of the row's telephone numbers; may be empty.
     fn region(&mut self) -> Result<String, CellError> {
-        let Some(column) = self.mapping.region else {
-            return Ok(self.mapping.options.region.clone());
-        };
+        let default = &self.mapping.options.region;
+        let Some(column) = self.mapping.region else { return Ok(default.clone()) };
         let cell = self.cell(column)?;
-        match cell.as_deref().unwrap_or_default().trim() {
-            "" => Ok(self.mapping.options.region.clone()),
-            name => {
-                self.mapped.has_region = true;
-                region(name).map(str::to_owned).ok_or_else(|| CellError {
-                    column,
-                    message: format!(
-                        "no country is known by the name {name}: write its code, such as DE"
-                    ),
-                })
-            }
+        let name = cell.as_deref().unwrap_or_default().trim();
+        self.mapped.has_region = !name.is_empty();
+        if name.is_empty() {
+            return Ok(default.clone());
         }
+        let message = format!("no country is known by the name {name}: write its code, such as DE");
+        region(name).map(str::to_owned).ok_or(CellError { column, message })
     }
 }
 

@@ -98,7 +98,8 @@ impl Problem {
         Some(Self::from(Details {
             message: match error.reason() {
                 "ETAG_MISMATCH" => {
-                    "You in another tab, or somebody else, changed the user since you opened the form."
+                    "You in another tab, or somebody else, changed the user since you opened \
+                     the form."
                         .to_owned()
                 }
                 _ => sentence(error),

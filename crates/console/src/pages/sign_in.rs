@@ -16,8 +16,8 @@ use crate::console::Shared;
 use crate::context::{ClientAddress, Context};
 use crate::prelude::*;
 use crate::render::own_path;
-use crate::views::text::cut;
 use crate::session::Session;
+use crate::views::text::cut;
 
 const INVALID: &str =
     "This token is not valid, or has expired. Paste a whole token, which begins with pn_.";

@@ -6,7 +6,7 @@ use http::HeaderMap;
 use uuid::Uuid;
 
 use super::session_files::{path, upload};
-use super::typed::{Typed, read_again, request_id};
+use super::typed::{Typed, address, read_again, request_id};
 use super::{files, mending, values};
 use crate::imports::{self, JobKind, KeptMappings, Plan, Snapshot, Upload};
 use crate::prelude::*;
@@ -25,7 +25,10 @@ pub async fn read(
     let upload = upload(&visit, &tenant, number)?;
     let state = upload.snapshot();
     mending::keep(&visit, &upload, &state, &form).await?;
-    let Typed { settings, error, .. } = Typed::of(&state, &form);
+    let Typed { settings, error, is_read_anew, .. } = Typed::of(&state, &form);
+    if form.has("from") && !is_read_anew && error.is_empty() {
+        return Ok(redirect(&address(&visit, &upload, &form)));
+    }
     read_again(&visit, &upload, &form, "read", (settings, error)).await
 }
 
