@@ -307,9 +307,7 @@ mod tests {
 
     #[test]
     fn periods_are_of_days_in_the_zone_of_the_browser() {
-        let at = |seconds: i64| {
-            Timestamp { seconds: now() - seconds, nanos: 0 }.to_string()
-        };
+        let at = |seconds: i64| Timestamp { seconds: now() - seconds, nanos: 0 }.to_string();
         let [today, yesterday] = [7_200, 7_200 + DAY].map(at);
         let days = [("day-0", &*today), ("day-1", &*yesterday), ("day-6", "2001-01-01T00:00Z")];
         let of = |name: &str| Asked::of_form(&Form::of(&[&days[..], &[("period", name)]].concat()));
