@@ -51,7 +51,7 @@ def test_a_change_that_no_server_saw_has_not_happened() -> None:
         unused.bind(("127.0.0.1", 0))
         # Nothing listens: the connection is refused.
         address = f"127.0.0.1:{unused.getsockname()[1]}"
-        with Client(address, timeout=1) as client, pytest.raises(polynym.Unavailable):
+        with Client(address, timeout=10) as client, pytest.raises(polynym.Unavailable):
             client.registry.CreateUser(v1.CreateUserRequest())
 
 

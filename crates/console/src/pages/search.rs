@@ -220,13 +220,7 @@ async fn show(
     let text = visit.session.queries.get(id).ok_or(Failure::SearchGone)?;
     let columns = Columns::of(headers);
     let has_accounts = columns.has_accounts();
-    let list = List {
-        size: columns.size,
-        after: after.token().to_owned(),
-        order,
-        counts: true,
-        columns: columns.clone(),
-    };
+    let list = list(&columns, after.token(), order);
     let is_wrong = refused.is_some();
     let (results, background, refinement) = tokio::join!(
         find(visit, &tenant, &text, list),
@@ -267,6 +261,12 @@ async fn show(
         commands,
     };
     Ok(render_with_status(&page, status))
+}
+
+/// The list that a page asks for.
+fn list(columns: &Columns, after: &str, order: Order) -> List {
+    let (size, columns) = (columns.size, columns.clone());
+    List { size, after: after.to_owned(), order, counts: true, columns }
 }
 
 /// What is behind a text that names an identifier.

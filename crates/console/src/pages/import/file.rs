@@ -201,29 +201,20 @@ fn progress(upload: &Upload) -> http::Response<axum::body::Body> {
 fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FilePage {
     let progress = upload.running().map(|job| ProgressView::of(&job));
     let state = upload.snapshot();
-    let columns = Columns::of(&state, from);
-    let dry_run_id = actions::state_id(&state);
+    let (columns, dry_run_id) = (Columns::of(&state, from), actions::state_id(&state));
     let keys = columns::keys(&state.settings, upload.is_table);
     let command = command(upload, &state);
-    let (reading, error) = match state.reading {
-        Some(Ok(reading)) => (Some(reading), String::new()),
-        Some(Err(error)) => (None, error),
-        None => (None, String::new()),
+    let (step, mended) = (step(&state), mended(visit, upload, &state));
+    let (reading, error) = match state.reading.transpose() {
+        Ok(reading) => (reading, String::new()),
+        Err(error) => (None, error),
     };
     let last = state.import.as_ref().or(state.dry_run.as_ref());
     let (more_groups, more_rows) = last.map(|last| GroupView::others(last)).unwrap_or_default();
-    let open = visit.session.uploads.of_tenant(&upload.tenant);
-    let is_open = |number| open.iter().any(|other| other.number == number);
-    let mended = state.mended.iter().filter(|(number, _)| is_open(*number)).cloned().collect();
-    let read = reading.as_deref();
-    let values = read.map(|read| ValueView::of(read, &state.settings)).unwrap_or_default();
+    let of = |read| ValueView::of(read, &state.settings);
+    let values = reading.as_deref().map(of).unwrap_or_default();
     FilePage {
-        step: match (&state.import, &state.dry_run, &reading) {
-            (Some(_), ..) => 4,
-            (_, Some(_), _) => 3,
-            (.., Some(_)) => 2,
-            _ => 1,
-        },
+        step,
         is_kept: state.is_kept,
         kept,
         countries: values::countries(&values),
@@ -258,6 +249,23 @@ fn file(visit: &Visit, upload: &Upload, from: usize, kept: Vec<String>) -> FileP
         request_id: Uuid::new_v4().to_string(),
         frame: visit.frame(&upload.tenant),
     }
+}
+
+/// The step that the file has reached.
+fn step(state: &Snapshot) -> usize {
+    match (&state.import, &state.dry_run, &state.reading) {
+        (Some(_), ..) => 4,
+        (_, Some(_), _) => 3,
+        (.., Some(Ok(_))) => 2,
+        _ => 1,
+    }
+}
+
+/// The files with corrected rows of this one that are still open.
+fn mended(visit: &Visit, upload: &Upload, state: &Snapshot) -> Vec<(ShortId, String)> {
+    let open = visit.session.uploads.of_tenant(&upload.tenant);
+    let is_open = |number| open.iter().any(|other| other.number == number);
+    state.mended.iter().filter(|(number, _)| is_open(*number)).cloned().collect()
 }
 
 /// The command that does the same.
