@@ -32,7 +32,7 @@ describe("hostile data", () => {
     };
     await page.goto(`${home(tenant)}/`);
     await paste(page, "");
-    await heading(page, "Results");
+    await heading(page, "All users");
     await page.getByRole("region", { name: "Users" }).getByText("onerror").first().waitFor();
     await check();
     await page.goto(`${home(tenant)}/users/${user.userId}`);
